@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parquet files from record batches. Unstable until 1.0.
+ *
+ * A writer encodes and compresses pages as batches arrive and keeps only those finished pages, plus
+ * at most one open page a column, until a row group is full; then the row group goes to the write
+ * callback, in order. It never seeks and never reads back, so the callback may feed a file, a socket
+ * or an upload. What was handed over before a failure is not a Parquet file; only finish() makes it one.
+ *
+ * Encodings are chosen per column chunk from the data: a sample decides, not the type alone.
+ * Dictionary-typed columns keep their dictionary. The Arrow schema is kept in the key-value metadata
+ * under "ARROW:schema", so that Arrow readers give back the types that Parquet itself does not have.
+ *
+ * Nested columns (list, struct, map, union, run-end encoded) are not written yet and are refused by
+ * name; so are months-days-nanoseconds intervals.
+ *
+ * Threads: one at a time per writer; writers are independent of each other.
+ */
+#ifndef WEIR_PARQUET_H
+#define WEIR_PARQUET_H
+
+#include <weir/batch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Codecs; LZ4 is Parquet's LZ4_RAW. A column chunk that does not shrink is stored uncompressed. */
+enum {
+  WEIR_PARQUET_NONE = 0,
+  WEIR_PARQUET_ZSTD = 1,
+  WEIR_PARQUET_SNAPPY = 2,
+  WEIR_PARQUET_LZ4 = 3,
+  WEIR_PARQUET_GZIP = 4
+};
+
+/* Which encodings may be used. COMPATIBLE: what readers of 2022 and later know (PLAIN, dictionary,
+ * DELTA_*, BYTE_STREAM_SPLIT of floats). NEWEST: also what format 2.11 added. */
+enum { WEIR_PARQUET_COMPATIBLE = 0, WEIR_PARQUET_NEWEST = 1 };
+
+enum { WEIR_PARQUET_FAST = 0, WEIR_PARQUET_SMALL = 1 };
+
+typedef struct weir_parquet_key_value {
+  const char *key;
+  const char *value; /* NULL: a key without a value */
+} weir_parquet_key_value;
+
+/* A zeroed struct with struct_size set, and a NULL pointer, mean the defaults. */
+typedef struct weir_parquet_options {
+  uint32_t struct_size;     /* sizeof(weir_parquet_options) as the caller compiled it */
+  int32_t codec;            /* WEIR_PARQUET_*; _options_init sets ZSTD */
+  int32_t level;            /* of zstd (-7..22) and gzip (1..9); 0 = 1 for zstd, 6 for gzip */
+  int32_t encodings;        /* WEIR_PARQUET_COMPATIBLE or NEWEST */
+  int32_t effort;           /* WEIR_PARQUET_FAST or SMALL: more tries and a smaller file */
+  uint32_t threads;         /* 0 = 1; only 1 for now */
+  uint64_t row_group_rows;  /* 0 = 1 Mi rows */
+  uint64_t row_group_bytes; /* encoded bytes kept before a row group is written; 0 = 32 MiB */
+  uint64_t page_bytes;      /* of a page before compression; 0 = 512 KiB */
+  const weir_parquet_key_value *metadata; /* copied by _new */
+  size_t n_metadata;
+} weir_parquet_options;
+
+typedef struct weir_parquet_result {
+  uint64_t rows;
+  uint64_t bytes; /* of the whole file: the sum of all that the callback took */
+  uint64_t row_groups;
+} weir_parquet_result;
+
+typedef struct weir_parquet_writer weir_parquet_writer;
+
+/* Takes all `size` bytes or fails; called from within _new, _write and _finish, on their thread.
+ * `data` is valid during the call only. */
+typedef weir_status (*weir_parquet_write)(void *ctx, const void *data, size_t size, weir_error *err);
+
+/* Fills in the defaults: zstd at level 1, compatible, fast, one thread. */
+WEIR_API void weir_parquet_options_init(weir_parquet_options *options);
+
+/* "zstd", "zstd(3)", "snappy", "lz4", "gzip", "gzip(9)", "none". Anything else, "brotli" and "lzo"
+ * included, is WEIR_E_INVALID_CONFIG and lists these. `level` becomes 0 when none is given. */
+WEIR_API weir_status weir_parquet_codec_parse(const char *text, int32_t *codec, int32_t *level,
+                                              weir_error *err);
+
+/* Whether a file of this schema can be written: WEIR_E_NOT_IMPLEMENTED or WEIR_E_SCHEMA with the
+ * first column that cannot, its type, and err->column set. No I/O. */
+WEIR_API weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err);
+
+/* Begins a file: checks schema and options, writes the leading magic bytes. Keeps a reference to
+ * `schema` and the callback, but not `options`. */
+WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema, const weir_parquet_options *options,
+                                             weir_parquet_write write, void *ctx,
+                                             weir_parquet_writer **out, weir_error *err);
+
+/* Appends a batch whose schema fits the writer's (checked). The batch is borrowed for the call. A
+ * batch without rows is a no-op.
+ * A batch refused with WEIR_ERR_BAD_DATA (a value that its Parquet type cannot hold, a null in a
+ * column that is not nullable) or with WEIR_E_SCHEMA changed nothing; the next one may follow. After
+ * any other failure the writer refuses everything but _free. */
+WEIR_API weir_status weir_parquet_writer_write(weir_parquet_writer *writer, weir_batch *batch,
+                                               weir_error *err);
+
+/* Bytes handed to the callback so far, and bytes that wait in memory for their row group. Their sum
+ * estimates the size that the file would have if it ended now, footer apart. */
+WEIR_API uint64_t weir_parquet_writer_written(const weir_parquet_writer *writer);
+WEIR_API uint64_t weir_parquet_writer_buffered(const weir_parquet_writer *writer);
+/* Rows taken so far. */
+WEIR_API uint64_t weir_parquet_writer_rows(const weir_parquet_writer *writer);
+
+/* Writes the last row group, the indexes and the footer. A file without rows is valid and has no row
+ * group. Once only; `out` may be NULL. Afterwards only _free is allowed. */
+WEIR_API weir_status weir_parquet_writer_finish(weir_parquet_writer *writer,
+                                                weir_parquet_result *out, weir_error *err);
+
+/* Frees; without a finish() before, nothing more is written and what was is no Parquet file. NULL is
+ * a no-op. */
+WEIR_API void weir_parquet_writer_free(weir_parquet_writer *writer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
