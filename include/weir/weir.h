@@ -17,6 +17,7 @@
 #include <weir/plugin.h>
 #include <weir/sink.h>
 #include <weir/source.h>
+#include <weir/store.h>
 #include <weir/tracker.h>
 
 #endif
