@@ -14,6 +14,7 @@
 #include <weir/error.h>
 #include <weir/export.h>
 #include <weir/options.h>
+#include <weir/pipeline.h>
 #include <weir/plugin.h>
 #include <weir/sink.h>
 #include <weir/source.h>
