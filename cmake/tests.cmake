@@ -17,7 +17,7 @@ foreach(source ${unit_tests})
     list(APPEND labels threads)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 60 ENVIRONMENT
-    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1")
 endforeach()
 
 # Header test: each public header compiles alone, as C11 and as C++17, without one warning. It is part

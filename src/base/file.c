@@ -96,6 +96,21 @@ static bool is_dir(const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/* Makes one folder whose parent exists. mkdir() of one that exists may say EEXIST, EROFS
+ * or EACCES: what counts is that it does. */
+static weir_status make_folder(const char *path, mode_t mode, base_buf *made,
+                               weir_error *err) {
+  int failed = mkdir(path, mode) ? errno : 0;
+  if (!failed) return made ? base_buf_append(made, path, strlen(path) + 1, err) : WEIR_OK;
+  if (is_dir(path)) return WEIR_OK;
+  if (failed == EEXIST) {
+    return weir_error_set(err, WEIR_E_IO, 0,
+                          "cannot make folder '%s': a file of that name is in the way",
+                          path);
+  }
+  return base_io_error(err, failed, "make folder", path);
+}
+
 weir_status base_mkdirs(const char *path, mode_t mode, base_buf *made, weir_error *err) {
   weir_status status = WEIR_OK;
   if (is_dir(path)) return WEIR_OK;
@@ -106,24 +121,7 @@ weir_status base_mkdirs(const char *path, mode_t mode, base_buf *made, weir_erro
     p += strcspn(p, "/");
     char kept = *p;
     *p = 0;
-    if (*part && mkdir(part, mode) == 0) {
-      if (made) status = base_buf_append(made, part, strlen(part) + 1, err);
-    } else if (*part && !is_dir(part)) {
-      /* mkdir of a folder that exists may say EEXIST, EROFS or EACCES: what counts is
-       * that it does. */
-      int failed = errno == ENOENT || errno == ENOTDIR ? errno : 0;
-      if (mkdir(part, mode) == 0) {
-        if (made) status = base_buf_append(made, part, strlen(part) + 1, err);
-      } else {
-        failed = failed ? failed : errno;
-        status = base_io_error(err, failed, "make folder", part);
-        if (failed == EEXIST) {
-          status = weir_error_set(
-              err, WEIR_E_IO, 0,
-              "cannot make folder '%s': a file of that name is in the way", part);
-        }
-      }
-    }
+    if (*part) status = make_folder(part, mode, made, err);
     *p = kept;
   }
   free(part);
