@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Arrow C data interface, as the specification gives it ("Arrow C data interface", section
- * "Structure definitions"), under its own guard so that any other header with it may be included too.
+ * The Arrow C data and stream interfaces, as the specification gives them ("Arrow C data interface",
+ * section "Structure definitions"; "Arrow C stream interface"), each under its own guard so that any
+ * other header with them may be included too, before or after. Both, because nanoarrow's header takes
+ * ARROW_FLAG_DICTIONARY_ORDERED for the sign that both are there.
  */
 #ifndef WEIR_ARROW_H
 #define WEIR_ARROW_H
@@ -41,6 +43,19 @@ struct ArrowArray {
   struct ArrowArray **children;
   struct ArrowArray *dictionary;
   void (*release)(struct ArrowArray *);
+  void *private_data;
+};
+
+#endif
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+  int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+  int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+  const char *(*get_last_error)(struct ArrowArrayStream *);
+  void (*release)(struct ArrowArrayStream *);
   void *private_data;
 };
 
