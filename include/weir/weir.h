@@ -9,6 +9,7 @@
 #include <weir/bytes.h>
 #include <weir/call.h>
 #include <weir/config.h>
+#include <weir/connectors.h>
 #include <weir/contract.h>
 #include <weir/cursor.h>
 #include <weir/error.h>
