@@ -38,7 +38,8 @@ typedef struct weir_namespace {
 #define WEIR_NAMESPACE_KEY_SIZE 70 /* "weir-" + 64 hex digits + NUL */
 
 /* The namespace's key at a target: "weir-" + hex SHA-256 over identity, deployment and sink id, each
- * framed by its length, so that no two namespaces can spell the same key. */
+ * framed by its length, so that no two namespaces can spell the same key. An empty string when there
+ * is no memory for the hash: never to be used as a key. */
 WEIR_API void weir_namespace_key(const weir_namespace *ns, char out[WEIR_NAMESPACE_KEY_SIZE]);
 
 /* checkpoint == 0: no cursor. */
