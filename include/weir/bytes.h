@@ -28,7 +28,8 @@ typedef struct weir_names {
 
 /* Copies `size` bytes into *out, which is overwritten and must hold nothing. With data == NULL and
  * size == 0 the result is present and empty. */
-WEIR_API weir_status weir_bytes_copy(weir_bytes *out, const void *data, size_t size, weir_error *err);
+WEIR_API weir_status weir_bytes_copy(weir_bytes *out, const void *data, size_t size,
+                                     weir_error *err);
 
 /* Copies n names. */
 WEIR_API weir_status weir_names_copy(weir_names *out, const char *const *v, size_t n,

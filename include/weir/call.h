@@ -30,7 +30,8 @@ WEIR_API int64_t weir_call_remaining(const weir_call *call);
 WEIR_API int weir_call_cancelled(const weir_call *call);
 
 /* WEIR_OK, or WEIR_E_CANCELLED / WEIR_E_TIMEOUT with a message that begins with `what`. */
-WEIR_API weir_status weir_call_check(const weir_call *call, const char *what, weir_error *err);
+WEIR_API weir_status weir_call_check(const weir_call *call, const char *what,
+                                     weir_error *err);
 
 /* For hosts that drive connectors themselves: a call with a deadline `timeout_ns` from now (negative:
  * none). Freed by weir_call_free once no thread uses it. */

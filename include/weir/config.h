@@ -22,15 +22,17 @@ WEIR_API void weir_config_free(weir_config *config); /* NULL is a no-op */
  * variable. Syntax errors, duplicate keys and unknown top-level keys are WEIR_E_INVALID_CONFIG with
  * line and column. May be called once, before any weir_config_set. On failure the config is as before. */
 WEIR_API weir_status weir_config_read(weir_config *config, const char *yaml, size_t size,
-                                      const char *name, const char *base_dir, weir_error *err);
+                                      const char *name, const char *base_dir,
+                                      weir_error *err);
 
 /* Reads the file at `path`, as weir_config_read with the path's folder as base_dir. */
-WEIR_API weir_status weir_config_read_file(weir_config *config, const char *path, weir_error *err);
+WEIR_API weir_status weir_config_read_file(weir_config *config, const char *path,
+                                           weir_error *err);
 
 /* Sets one value, as `--set a.b=c` does: `dotted` is "sinks.lake.path", `value` one YAML value in
  * flow style ("3", "[a, b]", "{size: 64MiB}"). Replaces what was there. Enough without any file. */
-WEIR_API weir_status weir_config_set(weir_config *config, const char *dotted, const char *value,
-                                     weir_error *err);
+WEIR_API weir_status weir_config_set(weir_config *config, const char *dotted,
+                                     const char *value, weir_error *err);
 
 #ifdef __cplusplus
 }

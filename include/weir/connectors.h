@@ -15,9 +15,9 @@ enum { WEIR_CONNECTOR_SOURCE = 1, WEIR_CONNECTOR_SINK = 2 };
  * during the callback. */
 typedef struct weir_connector_info {
   uint32_t struct_size;
-  int32_t kind;     /* WEIR_CONNECTOR_*; 0 with a problem */
-  const char *name; /* the `type` that users write */
-  const char *text; /* one sentence for people */
+  int32_t kind;               /* WEIR_CONNECTOR_*; 0 with a problem */
+  const char *name;           /* the `type` that users write */
+  const char *text;           /* one sentence for people */
   const weir_option *options; /* ends with a row whose name is NULL */
   const char *origin;         /* path of the shared object; NULL: in the library */
   const char *problem;        /* why this shared object cannot be used; NULL: it can */
@@ -29,7 +29,8 @@ typedef weir_status (*weir_connector_fn)(void *ctx, const weir_connector_info *i
 /* Calls `fn` for each connector, sources before sinks, by name, those of the library first. Loads every
  * shared object named weir-*.so on $WEIR_PLUGIN_PATH and in <libdir>/weir; one that cannot be loaded is
  * reported with its problem. Any thread. */
-WEIR_API weir_status weir_connectors_each(weir_connector_fn fn, void *ctx, weir_error *err);
+WEIR_API weir_status weir_connectors_each(weir_connector_fn fn, void *ctx,
+                                          weir_error *err);
 
 #ifdef __cplusplus
 }

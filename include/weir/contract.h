@@ -12,31 +12,34 @@
 extern "C" {
 #endif
 
-enum { /* the floor that a pipeline asks for */
-  WEIR_BEST_EFFORT = 0,
-  WEIR_AT_LEAST_ONCE = 1,
-  WEIR_EXACTLY_ONCE = 2
+/* the floor that a pipeline asks for */
+enum { WEIR_BEST_EFFORT = 0, WEIR_AT_LEAST_ONCE = 1, WEIR_EXACTLY_ONCE = 2 };
+
+/* consistency of a sink */
+enum {
+  WEIR_EPHEMERAL = 0, /* what was accepted may vanish */
+  /* pre_commit OK: all that was accepted is durable at the target */
+  WEIR_DURABLE_AT_LEAST_ONCE = 1,
+  /* prepares in pre_commit, its committer publishes after the decision */
+  WEIR_COMMITTABLE = 2
 };
 
-enum { /* consistency of a sink */
-  WEIR_EPHEMERAL = 0,               /* what was accepted may vanish */
-  WEIR_DURABLE_AT_LEAST_ONCE = 1,   /* pre_commit OK: all that was accepted is durable at the target */
-  WEIR_COMMITTABLE = 2              /* prepares in pre_commit, its committer publishes after the decision */
-};
-
-enum { /* topology of a sink */
+/* topology of a sink */
+enum {
   WEIR_SINGLETON = 0,
   WEIR_MULTI_WRITER = 1, /* any number of participants in one process */
   WEIR_NODE_LOCAL = 2    /* one participant a machine */
 };
 
-enum { /* input of a sink */
+/* input of a sink */
+enum {
   WEIR_INPUT_APPEND = 0,
   WEIR_INPUT_KEYED = 1,    /* _op U and D by key */
   WEIR_INPUT_CHANGELOG = 2 /* every change as a row */
 };
 
-enum { /* where what pre_commit prepared lies */
+/* where what pre_commit prepared lies */
+enum {
   WEIR_STAGING_NODE = 0,  /* on this machine only */
   WEIR_STAGING_SHARED = 1 /* reachable from every machine that may take the lease */
 };
@@ -48,15 +51,20 @@ typedef struct weir_contract {
   int32_t topology;    /* WEIR_SINGLETON .. */
   int32_t input;       /* WEIR_INPUT_APPEND .. */
   int32_t staging;     /* WEIR_STAGING_NODE .. */
-  int32_t overlap;     /* 1: the committer may run beside writes and pre_commit, on a second thread */
-  int32_t cas_commit;  /* 1: the target's step is conditional on the cursor, so that a commit may follow
-                          one whose thread never came back */
+  /* 1: the committer may run beside writes and pre_commit, on a second thread */
+  int32_t overlap;
+  /* 1: the target's step is conditional on the cursor, so that a commit may follow one
+   * whose thread never came back */
+  int32_t cas_commit;
 } weir_contract;
 
-enum { /* replay of a source */
+/* replay of a source */
+enum {
   WEIR_SOURCE_EPHEMERAL = 0,
-  WEIR_SOURCE_REPLAYABLE = 1,    /* the same position gives the same rows again, in the same order */
-  WEIR_SOURCE_COMMIT_COUPLED = 2 /* replays only what `committed` has not released; counts as replayable */
+  /* the same position gives the same rows again, in the same order */
+  WEIR_SOURCE_REPLAYABLE = 1,
+  /* replays only what `committed` has not released; counts as replayable */
+  WEIR_SOURCE_COMMIT_COUPLED = 2
 };
 
 typedef struct weir_source_contract {

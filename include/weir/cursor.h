@@ -19,20 +19,22 @@ extern "C" {
 #define WEIR_INCARNATION_SIZE 16
 
 /* Bounds that the runtime checks before any connector I/O. */
-#define WEIR_MAX_INTENT (64u << 10)             /* one participant's artifact intent */
-#define WEIR_MAX_INTENTS (4u << 20)             /* all intents of an attempt */
-#define WEIR_MAX_DESCRIPTOR (16u << 20)         /* one descriptor */
-#define WEIR_MAX_BATCH_DESCRIPTORS (64u << 20)  /* all descriptors of a commit batch */
-#define WEIR_MAX_BATCH_ENTRIES 4096u            /* all entries of a commit batch */
-#define WEIR_MAX_CURSOR_POSITIONS (16u << 10)   /* source positions carried in the cursor record */
+#define WEIR_MAX_INTENT (64u << 10)            /* one participant's artifact intent */
+#define WEIR_MAX_INTENTS (4u << 20)            /* all intents of an attempt */
+#define WEIR_MAX_DESCRIPTOR (16u << 20)        /* one descriptor */
+#define WEIR_MAX_BATCH_DESCRIPTORS (64u << 20) /* all descriptors of a commit batch */
+#define WEIR_MAX_BATCH_ENTRIES 4096u           /* all entries of a commit batch */
+/* source positions carried in the cursor record */
+#define WEIR_MAX_CURSOR_POSITIONS (16u << 10)
 
 /* Who writes: a sink of a deployment of a pipeline. Strings are NUL-terminated, borrowed. */
 typedef struct weir_namespace {
   uint32_t struct_size;
-  const char *pipeline;                       /* name, a-z 0-9 _ - */
-  const char *sink_id;                        /* the sink's name within the pipeline */
-  uint8_t identity[WEIR_DIGEST_SIZE];         /* SHA-256 of the pipeline's name and a format version */
-  uint8_t deployment[WEIR_UUID_SIZE];         /* create-once UUID, raw bytes */
+  const char *pipeline; /* name, a-z 0-9 _ - */
+  const char *sink_id;  /* the sink's name within the pipeline */
+  /* SHA-256 of the pipeline's name and a format version */
+  uint8_t identity[WEIR_DIGEST_SIZE];
+  uint8_t deployment[WEIR_UUID_SIZE]; /* create-once UUID, raw bytes */
 } weir_namespace;
 
 #define WEIR_NAMESPACE_KEY_SIZE 70 /* "weir-" + 64 hex digits + NUL */
@@ -40,13 +42,15 @@ typedef struct weir_namespace {
 /* The namespace's key at a target: "weir-" + hex SHA-256 over identity, deployment and sink id, each
  * framed by its length, so that no two namespaces can spell the same key. An empty string when there
  * is no memory for the hash: never to be used as a key. */
-WEIR_API void weir_namespace_key(const weir_namespace *ns, char out[WEIR_NAMESPACE_KEY_SIZE]);
+WEIR_API void weir_namespace_key(const weir_namespace *ns,
+                                 char out[WEIR_NAMESPACE_KEY_SIZE]);
 
 /* checkpoint == 0: no cursor. */
 typedef struct weir_cursor {
   uint64_t checkpoint; /* the last attempt published */
   uint64_t token;      /* fencing token under which that attempt was decided */
-  uint8_t digest[WEIR_DIGEST_SIZE]; /* SHA-256 over the attempt's ordered participants and descriptors */
+  /* SHA-256 over the attempt's ordered participants and descriptors */
+  uint8_t digest[WEIR_DIGEST_SIZE];
 } weir_cursor;
 
 /* 1 when equal in all three. */
@@ -71,12 +75,15 @@ typedef struct weir_commit_attempt {
 typedef struct weir_commit_batch {
   uint32_t struct_size;
   const weir_namespace *ns;
-  weir_cursor predecessor; /* the sink's last decided attempt before these; checkpoint 0: there is none */
-  const weir_cursor *accepted; /* in recovery: older decided cursors that count as the predecessor too */
+  /* the sink's last decided attempt before these; checkpoint 0: there is none */
+  weir_cursor predecessor;
+  /* in recovery: older decided cursors that count as the predecessor too */
+  const weir_cursor *accepted;
   size_t n_accepted;
   const weir_commit_attempt *attempts;
   size_t n_attempts;
-  const char *positions; /* JSON of the source positions for the cursor record, or NULL */
+  /* JSON of the source positions for the cursor record, or NULL */
+  const char *positions;
 } weir_commit_batch;
 
 /* What a committer does first: it reads the target's cursor and asks this function, which is DESIGN's
@@ -105,7 +112,8 @@ typedef struct weir_cursor_list {
 typedef struct weir_abort_entry {
   uint64_t checkpoint;
   uint64_t participant_id;
-  int32_t has_intent; /* 0: no intent was given; this does not prove that there are no artifacts */
+  /* 0: no intent was given; this does not prove that there are no artifacts */
+  int32_t has_intent;
   const uint8_t *intent;
   size_t size;
 } weir_abort_entry;

@@ -17,31 +17,41 @@ typedef int32_t weir_status;
 
 enum {
   WEIR_OK = 0,
-  WEIR_E_INVALID_CONFIG = 1,  /* configuration or usage; exit status 2 */
-  WEIR_E_INVALID_STATE = 2,   /* the call is not allowed in the object's present state */
+  WEIR_E_INVALID_CONFIG = 1, /* configuration or usage; exit status 2 */
+  /* the call is not allowed in the object's present state */
+  WEIR_E_INVALID_STATE = 2,
   WEIR_E_NOT_IMPLEMENTED = 3, /* unknown ABI, type or feature, named in the message */
-  WEIR_E_ADMISSION = 4,       /* the guarantee asked for cannot be kept; exit status 3 */
-  WEIR_E_SCHEMA = 5,          /* a schema or type does not fit */
-  WEIR_E_IO = 6,              /* the operating system or the target failed */
-  WEIR_E_TIMEOUT = 7,         /* a deadline passed */
-  WEIR_E_CANCELLED = 8,       /* the call's cancel flag was seen */
-  WEIR_E_FENCED = 9,          /* a newer owner exists: write nothing more; exit status 4 */
-  WEIR_E_CONFLICT = 10,       /* the target does not agree with the store; exit status 4 */
-  WEIR_E_CORRUPT = 11,        /* bytes that fail their checksum or their format */
+  /* the guarantee asked for cannot be kept; exit status 3 */
+  WEIR_E_ADMISSION = 4,
+  WEIR_E_SCHEMA = 5,    /* a schema or type does not fit */
+  WEIR_E_IO = 6,        /* the operating system or the target failed */
+  WEIR_E_TIMEOUT = 7,   /* a deadline passed */
+  WEIR_E_CANCELLED = 8, /* the call's cancel flag was seen */
+  /* a newer owner exists: write nothing more; exit status 4 */
+  WEIR_E_FENCED = 9,
+  /* the target does not agree with the store; exit status 4 */
+  WEIR_E_CONFLICT = 10,
+  WEIR_E_CORRUPT = 11, /* bytes that fail their checksum or their format */
   WEIR_E_NOMEM = 12,
-  WEIR_E_INTERNAL = 13,       /* a broken invariant: a bug in weir or in a connector */
-  WEIR_E_BAD_DATA = 14,       /* a row that cannot be decoded or mapped; exit status 6 */
-  WEIR_E_NOT_FOUND = 15,      /* a file, object, row or name that should be there is not */
-  WEIR_E_EXISTS = 16,         /* a create-once name is taken */
-  WEIR_E_REWOUND = 17,        /* an input was rewound: read its position, seek, push again */
-  WEIR_E_ENDED = 18           /* nothing more will come: the pipeline or the input has ended */
+  WEIR_E_INTERNAL = 13, /* a broken invariant: a bug in weir or in a connector */
+  /* a row that cannot be decoded or mapped; exit status 6 */
+  WEIR_E_BAD_DATA = 14,
+  /* a file, object, row or name that should be there is not */
+  WEIR_E_NOT_FOUND = 15,
+  WEIR_E_EXISTS = 16, /* a create-once name is taken */
+  /* an input was rewound: read its position, seek, push again */
+  WEIR_E_REWOUND = 17,
+  /* nothing more will come: the pipeline or the input has ended */
+  WEIR_E_ENDED = 18
 };
 
 /* What comes next. No flag set means fatal: stop. */
 enum {
   WEIR_ERR_RETRIABLE = 1, /* nothing happened; the same call may succeed later */
-  WEIR_ERR_IN_DOUBT = 2,  /* it may have happened: look it up at the target, never retry blindly */
-  WEIR_ERR_BAD_DATA = 4   /* the rows are at fault, not the target; nothing of the batch was taken */
+  /* it may have happened: look it up at the target, never retry blindly */
+  WEIR_ERR_IN_DOUBT = 2,
+  /* the rows are at fault, not the target; nothing of the batch was taken */
+  WEIR_ERR_BAD_DATA = 4
 };
 
 /* Caller-owned and zeroed before use; frozen at 1 KiB. Every function that takes one accepts NULL. */
@@ -68,12 +78,13 @@ WEIR_API weir_status weir_error_errno(weir_error *err, int errnum, const char *f
 
 /* Names the row and column at fault in an error already set. Returns err->code (or `code` when err
  * is NULL). */
-WEIR_API weir_status weir_error_at(weir_error *err, weir_status code, int64_t row, int32_t column);
+WEIR_API weir_status weir_error_at(weir_error *err, weir_status code, int64_t row,
+                                   int32_t column);
 
 /* Puts "prefix: " before the message, as a caller that knows more of the place does. Keeps code,
  * flags and the rest. Returns err->code, or `code` when err is NULL. */
-WEIR_API weir_status weir_error_prefix(weir_error *err, weir_status code, const char *fmt, ...)
-    WEIR_PRINTF(3, 4);
+WEIR_API weir_status weir_error_prefix(weir_error *err, weir_status code, const char *fmt,
+                                       ...) WEIR_PRINTF(3, 4);
 
 /* "INVALID_CONFIG" and so on; "UNKNOWN" for a code that this library does not know. */
 WEIR_API const char *weir_status_name(weir_status code);

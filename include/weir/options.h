@@ -22,10 +22,12 @@ enum {
   WEIR_OPT_SIZE = 5,     /* bytes: 64MiB, 1GB, 4096 */
   WEIR_OPT_DURATION = 6, /* nanoseconds: 250ms, 10s, 1h; a bare 0 is allowed */
   WEIR_OPT_ENUM = 7,     /* one of `choices`, separated by '|' */
-  WEIR_OPT_PATH = 8,     /* relative paths start at the pipeline file's folder; "-" and URLs stay */
-  WEIR_OPT_LIST = 9,     /* of strings; a scalar counts as a list of one */
-  WEIR_OPT_PATHS = 10,   /* a list of paths, each as WEIR_OPT_PATH */
-  WEIR_OPT_MAP = 11      /* free keys to strings, in the user's order; a bare scalar is allowed too */
+  /* relative paths start at the pipeline file's folder; "-" and URLs stay */
+  WEIR_OPT_PATH = 8,
+  WEIR_OPT_LIST = 9,   /* of strings; a scalar counts as a list of one */
+  WEIR_OPT_PATHS = 10, /* a list of paths, each as WEIR_OPT_PATH */
+  /* free keys to strings, in the user's order; a bare scalar is allowed too */
+  WEIR_OPT_MAP = 11
 };
 
 enum {
@@ -56,14 +58,17 @@ WEIR_API int weir_options_given(const weir_options *options, const char *name);
  * Strings are owned by `options`. string: NULL when absent (for STRING, ENUM, PATH, and a MAP given
  * as a scalar). */
 WEIR_API const char *weir_options_string(const weir_options *options, const char *name);
-WEIR_API int64_t weir_options_int(const weir_options *options, const char *name); /* INT, SIZE, DURATION */
+/* INT, SIZE, DURATION */
+WEIR_API int64_t weir_options_int(const weir_options *options, const char *name);
 WEIR_API int weir_options_bool(const weir_options *options, const char *name);
 WEIR_API double weir_options_float(const weir_options *options, const char *name);
 
 /* Items of a LIST, PATHS or MAP, in the user's order. key is NULL for lists. */
 WEIR_API size_t weir_options_count(const weir_options *options, const char *name);
-WEIR_API const char *weir_options_key(const weir_options *options, const char *name, size_t i);
-WEIR_API const char *weir_options_item(const weir_options *options, const char *name, size_t i);
+WEIR_API const char *weir_options_key(const weir_options *options, const char *name,
+                                      size_t i);
+WEIR_API const char *weir_options_item(const weir_options *options, const char *name,
+                                       size_t i);
 
 /* "source orders" or "sink lake": how messages should name this connector instance. */
 WEIR_API const char *weir_options_where(const weir_options *options);
@@ -73,8 +78,9 @@ WEIR_API const char *weir_options_where(const weir_options *options);
  * start (NULL: they stay as they are). Unknown names are WEIR_E_INVALID_CONFIG naming the nearest
  * known one. `where` is copied. */
 WEIR_API weir_status weir_options_new(const weir_option *table, const char *where,
-                                      const char *const *names, const char *const *values, size_t n,
-                                      const char *base_dir, weir_options **out, weir_error *err);
+                                      const char *const *names, const char *const *values,
+                                      size_t n, const char *base_dir, weir_options **out,
+                                      weir_error *err);
 WEIR_API void weir_options_free(weir_options *options); /* NULL is a no-op */
 
 #ifdef __cplusplus

@@ -47,15 +47,18 @@ typedef struct weir_parquet_key_value {
 
 /* A zeroed struct with struct_size set, and a NULL pointer, mean the defaults. */
 typedef struct weir_parquet_options {
-  uint32_t struct_size;     /* sizeof(weir_parquet_options) as the caller compiled it */
-  int32_t codec;            /* WEIR_PARQUET_*; _options_init sets ZSTD */
-  int32_t level;            /* of zstd (-7..22) and gzip (1..9); 0 = 1 for zstd, 6 for gzip */
-  int32_t encodings;        /* WEIR_PARQUET_COMPATIBLE or NEWEST */
-  int32_t effort;           /* WEIR_PARQUET_FAST or SMALL: more tries and a smaller file */
-  uint32_t threads;         /* 0 = 1; only 1 for now */
-  uint64_t row_group_rows;  /* 0 = 1 Mi rows */
-  uint64_t row_group_bytes; /* encoded bytes kept before a row group is written; 0 = 32 MiB */
-  uint64_t page_bytes;      /* of a page before compression; 0 = 512 KiB */
+  uint32_t struct_size; /* sizeof(weir_parquet_options) as the caller compiled it */
+  int32_t codec;        /* WEIR_PARQUET_*; _options_init sets ZSTD */
+  /* of zstd (-7..22) and gzip (1..9); 0 = 1 for zstd, 6 for gzip */
+  int32_t level;
+  int32_t encodings; /* WEIR_PARQUET_COMPATIBLE or NEWEST */
+  /* WEIR_PARQUET_FAST or SMALL: more tries and a smaller file */
+  int32_t effort;
+  uint32_t threads;        /* 0 = 1; only 1 for now */
+  uint64_t row_group_rows; /* 0 = 1 Mi rows */
+  /* encoded bytes kept before a row group is written; 0 = 32 MiB */
+  uint64_t row_group_bytes;
+  uint64_t page_bytes;                    /* of a page before compression; 0 = 512 KiB */
   const weir_parquet_key_value *metadata; /* copied by _new */
   size_t n_metadata;
 } weir_parquet_options;
@@ -70,23 +73,26 @@ typedef struct weir_parquet_writer weir_parquet_writer;
 
 /* Takes all `size` bytes or fails; called from within _new, _write and _finish, on their thread.
  * `data` is valid during the call only. */
-typedef weir_status (*weir_parquet_write)(void *ctx, const void *data, size_t size, weir_error *err);
+typedef weir_status (*weir_parquet_write)(void *ctx, const void *data, size_t size,
+                                          weir_error *err);
 
 /* Fills in the defaults: zstd at level 1, compatible, fast, one thread. */
 WEIR_API void weir_parquet_options_init(weir_parquet_options *options);
 
 /* "zstd", "zstd(3)", "snappy", "lz4", "gzip", "gzip(9)", "none". Anything else, "brotli" and "lzo"
  * included, is WEIR_E_INVALID_CONFIG and lists these. `level` becomes 0 when none is given. */
-WEIR_API weir_status weir_parquet_codec_parse(const char *text, int32_t *codec, int32_t *level,
-                                              weir_error *err);
+WEIR_API weir_status weir_parquet_codec_parse(const char *text, int32_t *codec,
+                                              int32_t *level, weir_error *err);
 
 /* Whether a file of this schema can be written: WEIR_E_NOT_IMPLEMENTED or WEIR_E_SCHEMA with the
  * first column that cannot, its type, and err->column set. No I/O. */
-WEIR_API weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err);
+WEIR_API weir_status weir_parquet_schema_check(const struct ArrowSchema *schema,
+                                               weir_error *err);
 
 /* Begins a file: checks schema and options, writes the leading magic bytes. Keeps a reference to
  * `schema` and the callback, but not `options`. */
-WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema, const weir_parquet_options *options,
+WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema,
+                                             const weir_parquet_options *options,
                                              weir_parquet_write write, void *ctx,
                                              weir_parquet_writer **out, weir_error *err);
 
@@ -95,8 +101,8 @@ WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema, const weir_par
  * A batch refused with WEIR_ERR_BAD_DATA (a value that its Parquet type cannot hold, a null in a
  * column that is not nullable) or with WEIR_E_SCHEMA changed nothing; the next one may follow. After
  * any other failure the writer refuses everything but _free. */
-WEIR_API weir_status weir_parquet_writer_write(weir_parquet_writer *writer, weir_batch *batch,
-                                               weir_error *err);
+WEIR_API weir_status weir_parquet_writer_write(weir_parquet_writer *writer,
+                                               weir_batch *batch, weir_error *err);
 
 /* Bytes handed to the callback so far, and bytes that wait in memory for their row group. Their sum
  * estimates the size that the file would have if it ended now, footer apart. */
@@ -108,7 +114,8 @@ WEIR_API uint64_t weir_parquet_writer_rows(const weir_parquet_writer *writer);
 /* Writes the last row group, the indexes and the footer. A file without rows is valid and has no row
  * group. Once only; `out` may be NULL. Afterwards only _free is allowed. */
 WEIR_API weir_status weir_parquet_writer_finish(weir_parquet_writer *writer,
-                                                weir_parquet_result *out, weir_error *err);
+                                                weir_parquet_result *out,
+                                                weir_error *err);
 
 /* Frees; without a finish() before, nothing more is written and what was is no Parquet file. NULL is
  * a no-op. */

@@ -29,57 +29,65 @@ typedef struct weir_input weir_input;
 typedef struct weir_host_options {
   uint32_t struct_size;
   int32_t log_level; /* WEIR_LOG_*; 0: nothing */
-  void (*log)(void *ctx, int32_t level, const char *where, const char *text); /* any thread */
+  /* any thread */
+  void (*log)(void *ctx, int32_t level, const char *where, const char *text);
   void *log_ctx;
 } weir_host_options;
 
-enum { /* what weir_pipeline_open is asked to do; 0: to deliver */
-  WEIR_OPEN_RECOVER_ONLY = 1,  /* settle what an earlier run left, open no source, then ENDED */
-  WEIR_OPEN_NEW_DEPLOYMENT = 2 /* leave the old state aside and deliver everything again */
+/* what weir_pipeline_open is asked to do; 0: to deliver */
+enum {
+  /* settle what an earlier run left, open no source, then ENDED */
+  WEIR_OPEN_RECOVER_ONLY = 1,
+  /* leave the old state aside and deliver everything again */
+  WEIR_OPEN_NEW_DEPLOYMENT = 2
 };
 
 /* Builds the pipeline, takes the lease, recovers, and opens sources and sinks; blocks meanwhile.
  * `config` may be freed afterwards; `host` may be NULL. Errors as the exit statuses of the command say:
  * WEIR_E_INVALID_CONFIG, WEIR_E_ADMISSION, WEIR_E_FENCED, WEIR_E_CONFLICT, others. */
-WEIR_API weir_status weir_pipeline_open(const weir_config *config, const weir_host_options *host,
-                                        uint32_t flags, weir_pipeline **out, weir_error *err);
+WEIR_API weir_status weir_pipeline_open(const weir_config *config,
+                                        const weir_host_options *host, uint32_t flags,
+                                        weir_pipeline **out, weir_error *err);
 
 /* A lane of a source of type `push`: one per pushing thread, order is kept within it. `schema` is what its
  * batches have (borrowed, copied); NULL when the configuration names it. Lanes are numbered from 0 and
  * must all be there before the first barrier is answered. The input lives as long as the pipeline. */
-WEIR_API weir_status weir_pipeline_input(weir_pipeline *pipeline, const char *source, uint32_t lane,
-                                         const struct ArrowSchema *schema, weir_input **out,
-                                         weir_error *err);
+WEIR_API weir_status weir_pipeline_input(weir_pipeline *pipeline, const char *source,
+                                         uint32_t lane, const struct ArrowSchema *schema,
+                                         weir_input **out, weir_error *err);
 
 /* The last decided position; absent: from the start. Ends the refusal of pushes that follows REWIND. */
-WEIR_API weir_status weir_input_position(weir_input *input, weir_bytes *out, weir_error *err);
+WEIR_API weir_status weir_input_position(weir_input *input, weir_bytes *out,
+                                         weir_error *err);
 
 /* Pushes a batch: moved on WEIR_OK, else it is still the caller's. timeout 0 tries, negative waits for
  * ever. WEIR_E_TIMEOUT with flag RETRIABLE: no room; an event ROOM follows. WEIR_E_REWOUND: read the
  * position. WEIR_E_ENDED: the pipeline stopped. Never does I/O. */
-WEIR_API weir_status weir_input_push(weir_input *input, struct ArrowArray *array, int64_t timeout_ns,
-                                     weir_error *err);
+WEIR_API weir_status weir_input_push(weir_input *input, struct ArrowArray *array,
+                                     int64_t timeout_ns, weir_error *err);
 
 /* Answers event BARRIER(id) from the pushing thread: all pushed so far is before it, and `position` is
  * where to go on from. */
-WEIR_API weir_status weir_input_barrier(weir_input *input, uint64_t checkpoint_id, const void *position,
-                                        size_t size, weir_error *err);
+WEIR_API weir_status weir_input_barrier(weir_input *input, uint64_t checkpoint_id,
+                                        const void *position, size_t size,
+                                        weir_error *err);
 
 /* The last barrier, with its position: nothing more will be pushed, unless a rewind follows. */
 WEIR_API weir_status weir_input_end(weir_input *input, const void *position, size_t size,
                                     weir_error *err);
 
 /* Asks for a checkpoint now, beside the timer; returns at once with the attempt's number. */
-WEIR_API weir_status weir_pipeline_checkpoint(weir_pipeline *pipeline, uint64_t *checkpoint_id,
-                                              weir_error *err);
+WEIR_API weir_status weir_pipeline_checkpoint(weir_pipeline *pipeline,
+                                              uint64_t *checkpoint_id, weir_error *err);
 
 /* Asks for the end: one last checkpoint, then event ENDED. weir's own sources stop where they are; push
  * inputs are asked by BARRIER and end with weir_input_end. */
 WEIR_API weir_status weir_pipeline_drain(weir_pipeline *pipeline, weir_error *err);
 
 enum {
-  WEIR_EVENT_NONE = 0,      /* the timeout passed */
-  WEIR_EVENT_BARRIER = 1,   /* checkpoint: every push input answers with weir_input_barrier */
+  WEIR_EVENT_NONE = 0, /* the timeout passed */
+  /* checkpoint: every push input answers with weir_input_barrier */
+  WEIR_EVENT_BARRIER = 1,
   WEIR_EVENT_COMMITTED = 2, /* checkpoint: every target shows it */
   WEIR_EVENT_REWIND = 3,    /* input: seek your source to weir_input_position */
   WEIR_EVENT_ROOM = 4,      /* input: a push may succeed again */
@@ -100,23 +108,27 @@ WEIR_API int weir_pipeline_fd(const weir_pipeline *pipeline);
 
 /* The next event, waiting up to timeout_ns (0: not at all, negative: for ever). After ENDED and FAILED
  * the same event is given again. */
-WEIR_API weir_status weir_pipeline_next(weir_pipeline *pipeline, weir_event *out, int64_t timeout_ns,
-                                        weir_error *err);
+WEIR_API weir_status weir_pipeline_next(weir_pipeline *pipeline, weir_event *out,
+                                        int64_t timeout_ns, weir_error *err);
 
 /* The document of `weir status --json`, live. UTF-8 JSON without a trailing NUL. */
-WEIR_API weir_status weir_pipeline_stats(weir_pipeline *pipeline, weir_bytes *json, weir_error *err);
+WEIR_API weir_status weir_pipeline_stats(weir_pipeline *pipeline, weir_bytes *json,
+                                         weir_error *err);
 
 /* Ends and frees, always. drain_ns 0 aborts the open epoch; else as weir_pipeline_drain, waiting that
  * long. WEIR_OK: all that was decided is committed and nothing was left open. */
-WEIR_API weir_status weir_pipeline_close(weir_pipeline *pipeline, int64_t drain_ns, weir_error *err);
+WEIR_API weir_status weir_pipeline_close(weir_pipeline *pipeline, int64_t drain_ns,
+                                         weir_error *err);
 
 /* What the checkpoint store knows, also beside a live run: the document of `weir status --json`. */
-WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json, weir_error *err);
+WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
+                                          weir_error *err);
 
 /* Reads the config, resolves contracts and tells what admission says, as a JSON document: guarantee, per
  * source and sink its contract and verdict, and sentences on what a kill -9 means here. Touches no
  * target. WEIR_E_ADMISSION (the document is given all the same): refused. */
-WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json, weir_error *err);
+WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
+                                         weir_error *err);
 
 #ifdef __cplusplus
 }

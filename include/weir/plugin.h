@@ -45,10 +45,10 @@ typedef struct weir_plugin {
 } weir_plugin;
 
 /* Implemented by the shared object. Called once, before anything else of it. */
-typedef weir_status (*weir_plugin_init_fn)(uint32_t host_abi, const weir_host *host, weir_plugin *out,
-                                           weir_error *err);
-WEIR_API weir_status weir_plugin_init(uint32_t host_abi, const weir_host *host, weir_plugin *out,
-                                      weir_error *err);
+typedef weir_status (*weir_plugin_init_fn)(uint32_t host_abi, const weir_host *host,
+                                           weir_plugin *out, weir_error *err);
+WEIR_API weir_status weir_plugin_init(uint32_t host_abi, const weir_host *host,
+                                      weir_plugin *out, weir_error *err);
 
 #ifdef __cplusplus
 }

@@ -65,13 +65,15 @@ typedef struct weir_committer_ops {
 
   /* The target's cursor of this namespace; checkpoint 0 when there is none. A cursor that could not be
    * read is an error, never 'none'. Read-only, may be repeated. Required. */
-  weir_status (*observe_cursor)(void *state, const weir_call *call, const weir_namespace *ns,
-                                weir_cursor *out, weir_error *err);
+  weir_status (*observe_cursor)(void *state, const weir_call *call,
+                                const weir_namespace *ns, weir_cursor *out,
+                                weir_error *err);
 
   /* Cursors of the same pipeline and sink under any deployment: how a lost state folder is noticed.
    * Read-only. Optional: an empty list. */
-  weir_status (*find_cursors)(void *state, const weir_call *call, const weir_namespace *ns,
-                              weir_cursor_list *out, weir_error *err);
+  weir_status (*find_cursors)(void *state, const weir_call *call,
+                              const weir_namespace *ns, weir_cursor_list *out,
+                              weir_error *err);
 
   /* Publishes the attempts of the batch that the target lacks and moves the cursor, in one atomic step
    * at the target; *out is the cursor as it then stands. Reads the cursor first and follows
@@ -79,8 +81,9 @@ typedef struct weir_committer_ops {
    * Errors: RETRIABLE (surely not landed; called again with the same batch), IN_DOUBT (may have landed;
    * called again with the same batch under a condition that fails if the first one lands), WEIR_E_FENCED,
    * WEIR_E_CONFLICT, any other: refused for good. Must be idempotent. Required. */
-  weir_status (*commit_aggregated)(void *state, const weir_call *call, const weir_commit_batch *batch,
-                                   weir_cursor *out, weir_error *err);
+  weir_status (*commit_aggregated)(void *state, const weir_call *call,
+                                   const weir_commit_batch *batch, weir_cursor *out,
+                                   weir_error *err);
 } weir_committer_ops;
 
 typedef struct weir_committer {
@@ -137,26 +140,28 @@ typedef struct weir_sink_ops {
 
   /* Durability, placement and input of this very configuration; opens no file, socket, client or
    * transaction. *out is zeroed but for struct_size. Default: leaves it so (fail-closed). */
-  weir_status (*contract)(weir_sink *sink, const weir_options *options, weir_contract *out,
-                          weir_error *err);
+  weir_status (*contract)(weir_sink *sink, const weir_options *options,
+                          weir_contract *out, weir_error *err);
 
   /* Key columns by which this configuration applies keyed mutations: rows whose trailing Utf8 `_op` is
    * U replace the row of that key, D delete it reading only the key columns; last writer wins per key
    * within one flush (committable sinks: within the attempt). Absent (default): keyed streams cannot
    * feed this sink. No I/O. */
-  weir_status (*keyed_mutation_key)(weir_sink *sink, const weir_options *options, weir_names *out,
-                                    weir_error *err);
+  weir_status (*keyed_mutation_key)(weir_sink *sink, const weir_options *options,
+                                    weir_names *out, weir_error *err);
 
   /* The binding for batches of schema `input`. Read-only at the target; authoritative targets answer
    * with their own schema. Default: weir_binding_logical. */
-  weir_status (*resolve_schema)(weir_sink *sink, const weir_call *call, const weir_options *options,
-                                weir_schema *input, weir_binding *out, weir_error *err);
+  weir_status (*resolve_schema)(weir_sink *sink, const weir_call *call,
+                                const weir_options *options, weir_schema *input,
+                                weir_binding *out, weir_error *err);
 
   /* Only what the configuration asks for, idempotent, after admission. Afterwards the binding must hold
    * the target's concrete identity. Participant 1 only; others are opened with its binding.
    * Default: no-op. */
-  weir_status (*prepare_schema)(weir_sink *sink, const weir_call *call, const weir_options *options,
-                                weir_binding *binding, weir_error *err);
+  weir_status (*prepare_schema)(weir_sink *sink, const weir_call *call,
+                                const weir_options *options, weir_binding *binding,
+                                weir_error *err);
 
   /* [R] Connects and gets ready for writes under `binding` (borrowed for the life of the sink).
    * Touches no artifact of another attempt. */
@@ -177,18 +182,20 @@ typedef struct weir_sink_ops {
    * WEIR_MAX_INTENT, no secrets, names only artifacts of this context and epoch. Persisted before
    * begin_epoch(epoch). Absent (default): no payload, which does not prove that there are no artifacts.
    * Called while the epoch before may still be committing. */
-  weir_status (*checkpoint_artifact_intent)(weir_sink *sink, const weir_call *call, uint64_t epoch,
-                                            weir_bytes *out, weir_error *err);
+  weir_status (*checkpoint_artifact_intent)(weir_sink *sink, const weir_call *call,
+                                            uint64_t epoch, weir_bytes *out,
+                                            weir_error *err);
 
   /* Starts staging for `epoch`. Admitted committable sinks only. Default: no-op. */
-  weir_status (*begin_epoch)(weir_sink *sink, const weir_call *call, uint64_t epoch, weir_error *err);
+  weir_status (*begin_epoch)(weir_sink *sink, const weir_call *call, uint64_t epoch,
+                             weir_error *err);
 
   /* Flush and prepare, finalize nothing outside. Committable: the descriptor from which the committer
    * can publish, absent when this participant took no row; all it names is durable. Others: OK means
    * that all that was accepted is durable. Default: flush and absent, refused for a sink with a
    * committer. */
-  weir_status (*pre_commit)(weir_sink *sink, const weir_call *call, uint64_t epoch, weir_bytes *out,
-                            weir_error *err);
+  weir_status (*pre_commit)(weir_sink *sink, const weir_call *call, uint64_t epoch,
+                            weir_bytes *out, weir_error *err);
 
   /* Drops what `epoch` staged, also when begin_epoch or pre_commit never came or failed. Idempotent;
    * touches nothing of a decided attempt. Default: no-op. */

@@ -44,8 +44,8 @@ typedef struct weir_store_position {
 /* A committable sink's part of a decision. */
 typedef struct weir_store_sink {
   const char *sink_id;
-  weir_cursor cursor; /* attempt, token, digest */
-  int32_t has_rows;   /* 0: every participant was empty */
+  weir_cursor cursor;   /* attempt, token, digest */
+  int32_t has_rows;     /* 0: every participant was empty */
   uint64_t rows, bytes; /* since the deployment began */
 } weir_store_sink;
 
@@ -58,7 +58,7 @@ typedef struct weir_store_decision {
   size_t n_descriptors;
   const weir_store_position *positions; /* every source */
   size_t n_positions;
-  uint64_t next_attempt; /* reserved in the same transaction; 0: none */
+  uint64_t next_attempt;           /* reserved in the same transaction; 0: none */
   const weir_store_entry *intents; /* of next_attempt */
   size_t n_intents;
 } weir_store_decision;
@@ -68,7 +68,7 @@ enum { WEIR_ATTEMPT_RESERVED = 1, WEIR_ATTEMPT_COMMIT = 2, WEIR_ATTEMPT_ABORT = 
 /* What the store knows of an attempt: everything unresolved and the last WEIR_STORE_KEEP published. */
 typedef struct weir_store_attempt {
   uint64_t attempt;
-  int32_t state; /* WEIR_ATTEMPT_* */
+  int32_t state;  /* WEIR_ATTEMPT_* */
   uint64_t token; /* under which it was reserved (RESERVED) or got its outcome */
   const weir_store_sink *sinks; /* COMMIT only */
   size_t n_sinks;
@@ -107,17 +107,20 @@ typedef struct weir_store_state {
  * the lease (token + 1, durable) and settles the WAL, so that what load says is on disk. The deployment
  * UUID is created once. WEIR_E_FENCED: another live instance owns it (named by pid); WEIR_E_CONFLICT: the
  * store belongs to another pipeline; network file systems are refused. */
-WEIR_API weir_status weir_store_open(const char *state, const char *pipeline, weir_store **out,
-                                     weir_error *err);
+WEIR_API weir_status weir_store_open(const char *state, const char *pipeline,
+                                     weir_store **out, weir_error *err);
 /* A store in memory, for tests and for embedding without a promise beyond the process. */
-WEIR_API weir_status weir_store_open_memory(const char *pipeline, weir_store **out, weir_error *err);
+WEIR_API weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
+                                            weir_error *err);
 /* Read-only, without the lease, also beside a live owner. WEIR_E_NOT_FOUND: there is none yet. */
-WEIR_API weir_status weir_store_open_read(const char *state, weir_store **out, weir_error *err);
+WEIR_API weir_status weir_store_open_read(const char *state, weir_store **out,
+                                          weir_error *err);
 /* Releases the lease; NULL is a no-op. */
 WEIR_API void weir_store_close(weir_store *store);
 
 /* Everything at once; freed by weir_store_state_free. */
-WEIR_API weir_status weir_store_load(weir_store *store, weir_store_state **out, weir_error *err);
+WEIR_API weir_status weir_store_load(weir_store *store, weir_store_state **out,
+                                     weir_error *err);
 WEIR_API void weir_store_state_free(weir_store_state *state); /* NULL is a no-op */
 
 /* WEIR_OK while the lease is held. Cheap: asked before every repeat at a target. */
@@ -130,20 +133,22 @@ WEIR_API weir_status weir_store_reserve(weir_store *store, uint64_t attempt,
                                         const weir_store_entry *intents, size_t n_intents,
                                         weir_error *err);
 /* Decision Commit. */
-WEIR_API weir_status weir_store_decide(weir_store *store, const weir_store_decision *decision,
+WEIR_API weir_status weir_store_decide(weir_store *store,
+                                       const weir_store_decision *decision,
                                        weir_error *err);
 /* Decision Abort; its intents stay until weir_store_cleaned. */
-WEIR_API weir_status weir_store_abort(weir_store *store, uint64_t attempt, weir_error *err);
+WEIR_API weir_status weir_store_abort(weir_store *store, uint64_t attempt,
+                                      weir_error *err);
 /* Pins a sink's binding for good, or replaces it when `replace` (schema changes that were asked for). */
-WEIR_API weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding, int replace,
-                                    weir_error *err);
+WEIR_API weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding,
+                                    int replace, weir_error *err);
 
 /* Remembered at once and written with the next durable step or at close: losing it costs a look at the
  * target, never a row. */
-WEIR_API weir_status weir_store_seen(weir_store *store, const char *sink_id, const weir_cursor *cursor,
-                                     weir_error *err);
-WEIR_API weir_status weir_store_cleaned(weir_store *store, const char *sink_id, uint64_t attempt,
-                                        weir_error *err);
+WEIR_API weir_status weir_store_seen(weir_store *store, const char *sink_id,
+                                     const weir_cursor *cursor, weir_error *err);
+WEIR_API weir_status weir_store_cleaned(weir_store *store, const char *sink_id,
+                                        uint64_t attempt, weir_error *err);
 /* Writes what is remembered now, durable. */
 WEIR_API weir_status weir_store_flush(weir_store *store, weir_error *err);
 

@@ -36,8 +36,8 @@ WEIR_API void weir_task_tracker_unref(weir_task_tracker *tracker); /* NULL is a 
 /* Tasks still running. */
 WEIR_API size_t weir_task_tracker_running(weir_task_tracker *tracker);
 /* WEIR_OK once the owner is freed and every task has ended; WEIR_E_TIMEOUT, naming one that runs. */
-WEIR_API weir_status weir_task_tracker_wait(weir_task_tracker *tracker, int64_t timeout_ns,
-                                            weir_error *err);
+WEIR_API weir_status weir_task_tracker_wait(weir_task_tracker *tracker,
+                                            int64_t timeout_ns, weir_error *err);
 
 #ifdef __cplusplus
 }

@@ -27,14 +27,16 @@ typedef struct coord_sink {
   const char *sink_id;
   uint32_t participants; /* numbered from 1 */
   int committable;
-  int overlap;                /* commit n may run beside pre_commit n+1 */
-  int64_t commit_interval_ns; /* decided attempts are gathered that long; 0: each at once */
+  int overlap; /* commit n may run beside pre_commit n+1 */
+  /* decided attempts are gathered that long; 0: each at once */
+  int64_t commit_interval_ns;
 } coord_sink;
 
 typedef struct coord_config {
   const coord_sink *sinks; /* copied */
   uint32_t n_sinks;
-  const char *const *lanes; /* store names of the lanes: a source, or "source/lane"; copied */
+  /* store names of the lanes: a source, or "source/lane"; copied */
+  const char *const *lanes;
   uint32_t n_lanes;
   int64_t interval_ns; /* between checkpoints; 0: only when asked */
   int64_t timeout_ns;  /* from 'all sealed' to the decision */
@@ -43,28 +45,34 @@ typedef struct coord_config {
 
 /* ---- events: what happened. Bytes in events are moved to the coordinator when release is set. */
 typedef enum coord_event_type {
-  COORD_START,        /* first event; commands of recovery follow */
-  COORD_OBSERVED,     /* sink, cursor | error: answer to COORD_TAKE_OVER */
-  COORD_INTENT,       /* sink, participant, attempt, bytes | error: answer to COORD_GET_INTENT */
-  COORD_RESERVED,     /* attempt | error: answer to COORD_RESERVE */
-  COORD_BEGUN,        /* sink, participant, attempt | error: answer to COORD_BEGIN */
-  COORD_BARRIER_SENT, /* lane, attempt, bytes = position (absent: none), rows = rows of the lane so far */
-  COORD_LANE_ENDED,   /* lane, generation, bytes = position, rows: its last barrier */
-  COORD_SEALED,       /* sink, participant, attempt, rows, nbytes: taken in this attempt */
-  COORD_PREPARED,     /* sink, participant, attempt, bytes = descriptor, intent | error */
-  COORD_DECIDED,      /* attempt | error: answer to COORD_DECIDE */
-  COORD_ABORTED,      /* attempt | error: answer to COORD_ABORT */
-  COORD_ROLLED_BACK,  /* sink, participant, attempt | error */
-  COORD_STOPPED,      /* lane, generation: answer to COORD_STOP_LANES: it pushes nothing more */
-  COORD_PURGED,       /* sink, participant, generation: all that was older is dropped */
-  COORD_SOUGHT,       /* lane, generation | error: answer to COORD_SEEK */
-  COORD_COMMITTED,    /* sink, cursor | error: answer to COORD_COMMIT */
-  COORD_CLEANED,      /* sink, attempt | error: answer to COORD_CLEAN */
-  COORD_FAILED,       /* sink, participant | lane, error: a write, flush or read failed outside the above */
-  COORD_TICK,         /* time passed; see coord_wakeup */
-  COORD_CHECKPOINT,   /* somebody asks for a checkpoint now */
-  COORD_DRAIN,        /* one last checkpoint, then stop; lanes have been told to end */
-  COORD_FENCED        /* the lease is lost */
+  COORD_START,    /* first event; commands of recovery follow */
+  COORD_OBSERVED, /* sink, cursor | error: answer to COORD_TAKE_OVER */
+  /* sink, participant, attempt, bytes | error: answer to COORD_GET_INTENT */
+  COORD_INTENT,
+  COORD_RESERVED, /* attempt | error: answer to COORD_RESERVE */
+  COORD_BEGUN,    /* sink, participant, attempt | error: answer to COORD_BEGIN */
+  /* lane, attempt, bytes = position (absent: none), rows = rows of the lane so far */
+  COORD_BARRIER_SENT,
+  COORD_LANE_ENDED, /* lane, generation, bytes = position, rows: its last barrier */
+  /* sink, participant, attempt, rows, nbytes: taken in this attempt */
+  COORD_SEALED,
+  /* sink, participant, attempt, bytes = descriptor, intent | error */
+  COORD_PREPARED,
+  COORD_DECIDED,     /* attempt | error: answer to COORD_DECIDE */
+  COORD_ABORTED,     /* attempt | error: answer to COORD_ABORT */
+  COORD_ROLLED_BACK, /* sink, participant, attempt | error */
+  /* lane, generation: answer to COORD_STOP_LANES: it pushes nothing more */
+  COORD_STOPPED,
+  COORD_PURGED,    /* sink, participant, generation: all that was older is dropped */
+  COORD_SOUGHT,    /* lane, generation | error: answer to COORD_SEEK */
+  COORD_COMMITTED, /* sink, cursor | error: answer to COORD_COMMIT */
+  COORD_CLEANED,   /* sink, attempt | error: answer to COORD_CLEAN */
+  /* sink, participant | lane, error: a write, flush or read failed outside the above */
+  COORD_FAILED,
+  COORD_TICK,       /* time passed; see coord_wakeup */
+  COORD_CHECKPOINT, /* somebody asks for a checkpoint now */
+  COORD_DRAIN,      /* one last checkpoint, then stop; lanes have been told to end */
+  COORD_FENCED      /* the lease is lost */
 } coord_event_type;
 
 #define COORD_NONE UINT32_MAX
@@ -78,32 +86,40 @@ typedef struct coord_event {
   uint64_t generation; /* rewind generation */
   uint64_t rows, nbytes;
   weir_bytes bytes;
-  weir_bytes intent; /* PREPARED: the intent of the attempt named `next` in the command */
+  /* PREPARED: the intent of the attempt named `next` in the command */
+  weir_bytes intent;
   weir_cursor cursor;
   const weir_error *error; /* NULL: it went well; borrowed */
 } coord_event;
 
 /* ---- commands: what to do. Everything pointed to is valid until the next coord_step. */
 typedef enum coord_command_type {
-  COORD_TAKE_OVER,     /* sink: take_over, then observe_cursor -> OBSERVED */
-  COORD_GET_INTENT,    /* sink, participant, attempt -> INTENT */
-  COORD_RESERVE,       /* attempt, entries = intents: store, durable -> RESERVED */
-  COORD_BEGIN,         /* sink, participant, attempt: begin_epoch -> BEGUN */
-  COORD_OPEN_GATES,    /* attempt: every participant may write (again) */
-  COORD_SEND_BARRIERS, /* attempt: every lane sends barrier -> BARRIER_SENT; participants -> SEALED */
-  COORD_PRE_COMMIT,    /* sink, participant, attempt; next: also its intent (0: not) -> PREPARED */
-  COORD_DECIDE,        /* decision: store, durable -> DECIDED */
-  COORD_ABORT,         /* attempt: store, durable -> ABORTED */
-  COORD_ROLLBACK,      /* sink, participant, attempt: rollback_epoch -> ROLLED_BACK */
-  COORD_STOP_LANES,    /* generation: all lanes; a push that waits returns -> STOPPED each */
-  COORD_PURGE,         /* sink, participant, generation: drop what is older -> PURGED */
-  COORD_SEEK,          /* lane, generation, position: go there, be live again -> SOUGHT */
-  COORD_COMMIT,        /* sink, batch: check the lease if `repeat`, commit_aggregated -> COMMITTED */
-  COORD_CLEAN,         /* sink, attempt, entries = intents of the aborted attempt -> CLEANED */
-  COORD_SEEN,          /* sink, cursor: weir_store_seen */
-  COORD_MARK_CLEANED,  /* sink, attempt: weir_store_cleaned */
-  COORD_TELL_LANE,     /* lane, attempt, position: every target has it */
-  COORD_STOP           /* error (NULL: all delivered and committed): nothing more will be commanded */
+  COORD_TAKE_OVER,  /* sink: take_over, then observe_cursor -> OBSERVED */
+  COORD_GET_INTENT, /* sink, participant, attempt -> INTENT */
+  COORD_RESERVE,    /* attempt, entries = intents: store, durable -> RESERVED */
+  COORD_BEGIN,      /* sink, participant, attempt: begin_epoch -> BEGUN */
+  COORD_OPEN_GATES, /* attempt: every participant may write (again) */
+  /* attempt: every lane sends barrier -> BARRIER_SENT; participants -> SEALED */
+  COORD_SEND_BARRIERS,
+  /* sink, participant, attempt; next: also its intent (0: not) -> PREPARED */
+  COORD_PRE_COMMIT,
+  COORD_DECIDE,   /* decision: store, durable -> DECIDED */
+  COORD_ABORT,    /* attempt: store, durable -> ABORTED */
+  COORD_ROLLBACK, /* sink, participant, attempt: rollback_epoch -> ROLLED_BACK */
+  /* generation: all lanes; a push that waits returns -> STOPPED each */
+  COORD_STOP_LANES,
+  COORD_PURGE, /* sink, participant, generation: drop what is older -> PURGED */
+  /* lane, generation, position: go there, be live again -> SOUGHT */
+  COORD_SEEK,
+  /* sink, batch: check the lease if `repeat`, commit_aggregated -> COMMITTED */
+  COORD_COMMIT,
+  /* sink, attempt, entries = intents of the aborted attempt -> CLEANED */
+  COORD_CLEAN,
+  COORD_SEEN,         /* sink, cursor: weir_store_seen */
+  COORD_MARK_CLEANED, /* sink, attempt: weir_store_cleaned */
+  COORD_TELL_LANE,    /* lane, attempt, position: every target has it */
+  /* error (NULL: all delivered and committed): nothing more will be commanded */
+  COORD_STOP
 } coord_command_type;
 
 typedef struct coord_command {
@@ -127,8 +143,8 @@ typedef struct coord_command {
 } coord_command;
 
 /* `state` is what the store knows (copied; may be NULL for an empty store), `token` the lease's. */
-weir_status coord_new(const coord_config *config, const weir_store_state *state, uint64_t token,
-                      coord **out, weir_error *err);
+weir_status coord_new(const coord_config *config, const weir_store_state *state,
+                      uint64_t token, coord **out, weir_error *err);
 void coord_free(coord *c);
 
 /* Takes one event. WEIR_E_INTERNAL for an event that the present state does not allow (a bug of the
@@ -154,12 +170,13 @@ void coord_look(const coord *c, coord_view *out);
 /* Decided attempts that the sink's target does not show yet. */
 size_t coord_owed(const coord *c, uint32_t sink);
 /* The sink's last decided cursor and last seen one. */
-void coord_sink_cursors(const coord *c, uint32_t sink, weir_cursor *decided, weir_cursor *seen);
+void coord_sink_cursors(const coord *c, uint32_t sink, weir_cursor *decided,
+                        weir_cursor *seen);
 /* Last decided position of a lane; 0: none (from the start). */
 int coord_position(const coord *c, uint32_t lane, const uint8_t **data, size_t *size);
 
 /* SHA-256 over ordered participants and descriptors of one sink's part of an attempt. */
-void coord_digest(const char *sink_id, uint64_t attempt, const weir_commit_entry *entries, size_t n,
-                  uint8_t out[WEIR_DIGEST_SIZE]);
+void coord_digest(const char *sink_id, uint64_t attempt, const weir_commit_entry *entries,
+                  size_t n, uint8_t out[WEIR_DIGEST_SIZE]);
 
 #endif
