@@ -3,6 +3,7 @@
 #   tools/venv.sh build    what the build needs (unearth, which fetches sdists unbuilt)
 #   tools/venv.sh demo     build, and what the demo needs
 #   tools/venv.sh test     demo, and all that the tests need
+#   tools/venv.sh cmake    build, and cmake, where the system's is too old
 # Quick when nothing is missing: a stamp per list holds the list as it was installed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +13,8 @@ case ${1:-build} in
 build) lists="build" ;;
 demo) lists="build demo" ;;
 test) lists="build demo test" ;;
-*) echo "venv.sh: unknown list '$1', expected build, demo or test" >&2; exit 2 ;;
+cmake) lists="build cmake" ;;
+*) echo "venv.sh: unknown list '$1', expected build, demo, test or cmake" >&2; exit 2 ;;
 esac
 
 # A base interpreter that went away (an upgrade of the system) leaves a broken environment.

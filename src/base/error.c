@@ -22,6 +22,7 @@ static void error_trim(char *message, size_t size) {
   if (size - (start - 1) < need) message[start - 1] = 0;
 }
 
+WEIR_PRINTF(3, 0)
 static void error_vformat(weir_error *err, size_t at, const char *fmt, va_list args) {
   size_t room = sizeof(err->message) - at;
   int n = vsnprintf(err->message + at, room, fmt, args);

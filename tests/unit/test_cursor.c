@@ -46,7 +46,8 @@ static void fixture_init(fixture *f) {
 static void expect_first(fixture *f, weir_cursor observed, size_t want) {
   size_t first = 99;
   weir_error err = {0};
-  if (weir_commit_batch_start(&f->batch, &observed, &first, &err)) fail_msg("%s", err.message);
+  if (weir_commit_batch_start(&f->batch, &observed, &first, &err))
+    fail_msg("%s", err.message);
   assert_int_equal(first, want);
 }
 
@@ -66,8 +67,8 @@ static void key_is_framed(void **state) {
   weir_namespace ns = test_ns("lake");
   weir_namespace_key(&ns, a);
   /* printf of the framed bytes into sha256sum gives this. */
-  assert_string_equal(a,
-                      "weir-1aeee3fd1e2cf6d46df07303b9435f09369560d903aa9ce4c1b74fbaf172c673");
+  assert_string_equal(
+      a, "weir-1aeee3fd1e2cf6d46df07303b9435f09369560d903aa9ce4c1b74fbaf172c673");
   ns.deployment[15] ^= 1;
   weir_namespace_key(&ns, b);
   assert_string_not_equal(a, b);
@@ -138,7 +139,8 @@ static void below_otherwise_conflicts(void **state) {
   expect_refused(&f, cursor(14, 5, 99), WEIR_E_CONFLICT);
   expect_refused(&f, cursor(13, 5, 13), WEIR_E_CONFLICT); /* between */
   expect_refused(&f, cursor(9, 4, 9), WEIR_E_CONFLICT);   /* before the predecessor */
-  expect_refused(&f, cursor(9, 9, 9), WEIR_E_CONFLICT);   /* a newer token below is no fence */
+  expect_refused(&f, cursor(9, 9, 9),
+                 WEIR_E_CONFLICT); /* a newer token below is no fence */
 }
 
 static void absent_needs_an_absent_predecessor(void **state) {
@@ -170,7 +172,8 @@ static void recovery_accepts_older_decided_cursors(void **state) {
   expect_first(&f, cursor(10, 4, 10), 0);
   expect_refused(&f, cursor(9, 4, 8), WEIR_E_CONFLICT);
   expect_refused(&f, cursor(7, 3, 7), WEIR_E_CONFLICT);
-  f.accepted[1] = cursor(13, 5, 13); /* inside the batch's range: its rows would be skipped */
+  f.accepted[1] =
+      cursor(13, 5, 13); /* inside the batch's range: its rows would be skipped */
   expect_refused(&f, cursor(13, 5, 13), WEIR_E_CONFLICT);
 }
 
@@ -181,7 +184,8 @@ static void both_cursors_are_named(void **state) {
   weir_error err = {0};
   fixture_init(&f);
   weir_cursor observed = cursor(15, 6, 0xab);
-  assert_int_equal(weir_commit_batch_start(&f.batch, &observed, &first, &err), WEIR_E_CONFLICT);
+  assert_int_equal(weir_commit_batch_start(&f.batch, &observed, &first, &err),
+                   WEIR_E_CONFLICT);
   assert_non_null(strstr(err.message, "checkpoint 15, token 6, digest abababababab"));
   assert_non_null(strstr(err.message, "checkpoint 15, token 5, digest 0f0f0f0f0f0f"));
   assert_non_null(strstr(err.message, "lake"));
