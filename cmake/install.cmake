@@ -1,0 +1,31 @@
+# Library, command, headers, and what lets others find them: find_package(weir), pkg-config.
+include(CMakePackageConfigHelpers)
+install(TARGETS weir EXPORT weir-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET weir_cli)
+  install(TARGETS weir_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${WEIR_THIRD_PARTY}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${config_folder})
+configure_package_config_file(packaging/weir-config.cmake.in ${CMAKE_BINARY_DIR}/weir-config.cmake
+  INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/weir-config.cmake ${CMAKE_BINARY_DIR}/weir-config-version.cmake
+  DESTINATION ${config_folder})
+file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+configure_file(packaging/weir.pc.in ${CMAKE_BINARY_DIR}/weir.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(CPACK_PACKAGE_NAME weir)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Delivers streams of Arrow record batches exactly once")
+set(CPACK_PACKAGE_CONTACT "weir authors")
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+include(CPack)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that need no run: format, rooms, the look of files, clang-tidy.
 
-  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files tidy (all by default)
+  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports tidy (all by default)
 
 Prints one line per check, findings below it; exits 1 if any failed. With --junit FILE the checks are
 written as test cases. clang-tidy remembers what was clean (build/lint), starts with what changed, and
@@ -193,7 +193,25 @@ def check_tidy():
     return findings
 
 
-CHECKS = {"format": check_format, "rooms": check_rooms, "files": check_files, "tidy": check_tidy}
+def check_exports():
+    """The release library shows weir_* alone, and no fault points."""
+    library = ROOT / "build/release/libweir.so"
+    if not library.is_file():
+        return ["build/release/libweir.so is missing; run ./dev build"]
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    names = [line.split()[-1].split("@")[0] for line in done.stdout.splitlines()]
+    findings = [f"libweir.so exports {name}" for name in names if not name.startswith("weir_")]
+    findings += [f"the release library has the fault point function {n}" for n in names if n.startswith("weir_fault")]
+    return findings if names else ["libweir.so exports nothing"]
+
+
+CHECKS = {
+    "format": check_format,
+    "rooms": check_rooms,
+    "files": check_files,
+    "exports": check_exports,
+    "tidy": check_tidy,
+}
 
 
 def main():
