@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands at the top of a pipeline file, and what every source and sink has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/build.h"
+
+static const weir_option top_table[] = {
+    {"pipeline", WEIR_OPT_STRING, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "Identity of the pipeline, a-z 0-9 _ -: one name per deployment and target."},
+    {"guarantee", WEIR_OPT_ENUM, 0, "exactly_once", 0, 0,
+     "exactly_once|at_least_once|best_effort",
+     "The floor that every sink must keep; what cannot keep it is refused before "
+     "anything starts."},
+    {"state", WEIR_OPT_PATH, 0, NULL, 0, 0, NULL,
+     "Folder of the checkpoint store; default ./weir-state/<pipeline> beside the file."},
+    {"checkpoint.interval", WEIR_OPT_DURATION, 0, "10s", INT64_C(1000000), 0, NULL,
+     "Time from one checkpoint to the next."},
+    {"checkpoint.timeout", WEIR_OPT_DURATION, 0, "60s", INT64_C(1000000), 0, NULL,
+     "How long preparing and committing a sealed epoch may take."},
+    {"queue_bytes", WEIR_OPT_SIZE, 0, "16MiB", INT64_C(65536), INT64_C(1) << 40, NULL,
+     "Bytes that the queue between a source and one writer may hold; a full queue holds "
+     "the source."},
+    {0},
+};
+
+static const config_reserved top_reserved[] = {
+    {"store", "leave it out: the store is a SQLite file in `state`"},
+    {"spool", "leave it out: no connector of this version needs a spool"},
+    {"spool_limit", "leave it out: no connector of this version needs a spool"},
+    {"spool_keep", "leave it out: no connector of this version needs a spool"},
+    {0},
+};
+
+static const char *const top_skip[] = {"sources", "sinks", NULL};
+
+static const weir_option source_core[] = {
+    {"type", WEIR_OPT_STRING, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "The connector: a name, or a path such as ./x.so."},
+    {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
+     "What happens to a row that cannot be decoded."},
+    {0},
+};
+
+static const weir_option sink_core[] = {
+    {"type", WEIR_OPT_STRING, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "The connector: a name, or a path such as ./x.so."},
+    {"from", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
+     "The source, or a list of sources, that feed it; default the only source."},
+    {"writers", WEIR_OPT_INT, 0, "1", 1, 1024, NULL,
+     "Participants that write side by side; rows keep their order within each."},
+    {"write_timeout", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long one batch may take to write; default is what the connector suggests."},
+    {"flush_interval", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long a row may wait in a sink's buffer; without effect, and so refused, where "
+     "epochs commit."},
+    {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
+     "What happens to a row that cannot be mapped."},
+    {0},
+};
+
+static const config_reserved connector_reserved[] = {
+    {"on_bad_row.dead_letter", "`on_bad_row: fail` stops at the row and names it"},
+    {0},
+};
+
+static const config_reserved sink_reserved[] = {
+    {"on_bad_row.dead_letter", "`on_bad_row: fail` stops at the row and names it"},
+    {"changelog", "keyed streams cannot feed an append sink"},
+    {0},
+};
+
+const weir_option *config_top_table(void) {
+  return top_table;
+}
+
+const weir_option *config_core_table(int32_t kind) {
+  return kind == CONFIG_SINKS ? sink_core : source_core;
+}
+
+static const char *group_name(int32_t kind) {
+  return kind == CONFIG_SINKS ? "sinks" : "sources";
+}
+
+/* ---- names
+ * ----------------------------------------------------------------------------------- */
+
+static bool valid_name(const char *name, bool upper) {
+  size_t n = strlen(name);
+  if (!n || n > CONFIG_MAX_NAME) return false;
+  for (; *name; name++) {
+    bool ok = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') ||
+              *name == '_' || *name == '-' || (upper && *name >= 'A' && *name <= 'Z');
+    if (!ok) return false;
+  }
+  return true;
+}
+
+/* The pipeline's name if it has one that is fit for a message, else NULL. */
+static const char *pipeline_name(const weir_config *config) {
+  const config_node *node = config_node_get(config->root, "pipeline");
+  return node && node->kind == CONFIG_SCALAR && valid_name(node->text, false) ? node->text
+                                                                              : NULL;
+}
+
+static config_build top_build(const weir_config *config) {
+  return (config_build){.file = config->name,
+                        .pipeline = pipeline_name(config),
+                        .base_dir = config->base_dir,
+                        .tables = {top_table, NULL},
+                        .skip = top_skip,
+                        .reserved = top_reserved};
+}
+
+/* ---- the top
+ * --------------------------------------------------------------------------------- */
+
+weir_status config_check_top_keys(const config_node *root, const char *file,
+                                  weir_error *err) {
+  weir_options *none = NULL;
+  config_build b = {.file = file,
+                    .tables = {top_table, NULL},
+                    .skip = top_skip,
+                    .reserved = top_reserved,
+                    .keys_only = true};
+  BASE_TRY(config_build_options(&b, root, root, &none, err));
+  weir_options_free(none);
+  return WEIR_OK;
+}
+
+/* `sources` and `sinks` must be mappings that hold something. */
+static weir_status check_groups(const weir_config *config, weir_error *err) {
+  config_build b = top_build(config);
+  for (int32_t kind = CONFIG_SOURCES; kind <= CONFIG_SINKS; kind++) {
+    const char *name = group_name(kind);
+    const config_node *node = config_node_get(config->root, name);
+    if (node && node->kind == CONFIG_MAP && node->n) continue;
+    return config_build_fail(
+        &b, node ? node : config->root, name, err,
+        "expected a mapping with at least one entry (%s: {NAME: {type: file, "
+        "...}}), got %s",
+        name, node && node->kind != CONFIG_MAP ? config_node_kind_name(node) : "nothing");
+  }
+  return WEIR_OK;
+}
+
+static int32_t guarantee_of(const char *text) {
+  if (strcmp(text, "exactly_once") == 0) return WEIR_EXACTLY_ONCE;
+  return strcmp(text, "at_least_once") == 0 ? WEIR_AT_LEAST_ONCE : WEIR_BEST_EFFORT;
+}
+
+weir_status config_top_init(const weir_config *config, config_top *out, weir_error *err) {
+  config_top top = {0};
+  config_build b = top_build(config);
+  weir_status status = WEIR_OK;
+  BASE_GOTO(status,
+            config_build_options(&b, config->root, config->root, &top.options, err));
+  top.pipeline = weir_options_string(top.options, "pipeline");
+  if (!valid_name(top.pipeline, false)) {
+    const config_node *node = config_node_get(config->root, "pipeline");
+    status = config_build_fail(
+        &b, node, "pipeline", err,
+        "expected a name of 1 to 64 characters out of a-z, 0-9, _ and -, got "
+        "'%.80s'",
+        config_node_shown(node));
+    goto out;
+  }
+  BASE_GOTO(status, check_groups(config, err));
+  top.guarantee = guarantee_of(weir_options_string(top.options, "guarantee"));
+  top.interval_ns = weir_options_int(top.options, "checkpoint.interval");
+  top.timeout_ns = weir_options_int(top.options, "checkpoint.timeout");
+  top.queue_bytes = weir_options_int(top.options, "queue_bytes");
+  top.state = weir_options_string(top.options, "state");
+  if (!top.state) {
+    char relative[sizeof("weir-state/") + CONFIG_MAX_NAME];
+    snprintf(relative, sizeof(relative), "weir-state/%s", top.pipeline);
+    top.state = top.default_state = config_path(config, relative, err);
+    if (!top.state) status = WEIR_E_NOMEM;
+  }
+out:
+  if (status) {
+    config_top_done(&top);
+  } else {
+    *out = top;
+  }
+  return status;
+}
+
+void config_top_done(config_top *top) {
+  weir_options_free(top->options);
+  free(top->default_state);
+  *top = (config_top){0};
+}
+
+/* ---- sources and sinks
+ * ----------------------------------------------------------------------- */
+
+size_t config_connector_count(const weir_config *config, int32_t kind) {
+  const config_node *group = config_node_get(config->root, group_name(kind));
+  return group && group->kind == CONFIG_MAP ? group->n : 0;
+}
+
+weir_status config_connector_at(const weir_config *config, int32_t kind, size_t i,
+                                config_connector *out, weir_error *err) {
+  config_connector c = {.kind = kind};
+  config_build b = top_build(config);
+  c.node = config_node_get(config->root, group_name(kind))->children[i];
+  c.name = c.node->key;
+  config_node place = {.line = c.node->key_line, .column = c.node->key_column};
+  snprintf(c.where, sizeof(c.where), "%s %.64s", kind == CONFIG_SINKS ? "sink" : "source",
+           c.name);
+  b.where = c.where;
+  if (!valid_name(c.name, true)) {
+    return config_build_fail(
+        &b, &place, NULL, err,
+        "expected a name of 1 to 64 characters out of A-Z, a-z, 0-9, _ and -");
+  }
+  if (c.node->kind != CONFIG_MAP) {
+    return config_build_fail(&b, &place, NULL, err,
+                             "expected a mapping with a `type`, got %s",
+                             config_node_kind_name(c.node));
+  }
+  const config_node *type = config_node_get(c.node, "type");
+  if (!type || type->kind != CONFIG_SCALAR || !*type->text) {
+    return config_build_fail(
+        &b, type ? type : &place, "type", err,
+        "%s; expected a connector's name (`weir connectors` lists them) or a path "
+        "such as ./x.so",
+        type ? "does not name a connector" : "is missing");
+  }
+  c.type = type->text;
+  *out = c;
+  return WEIR_OK;
+}
+
+weir_status config_options(const weir_config *config, const config_connector *connector,
+                           const weir_option *table, weir_options **out,
+                           weir_error *err) {
+  bool sink = connector->kind == CONFIG_SINKS;
+  config_build b = {.file = config->name,
+                    .pipeline = pipeline_name(config),
+                    .where = connector->where,
+                    .type = connector->type,
+                    .base_dir = config->base_dir,
+                    .tables = {table, config_core_table(connector->kind)},
+                    .reserved = sink ? sink_reserved : connector_reserved};
+  return config_build_options(&b, connector->node, connector->node, out, err);
+}
+
+/* The node of a dotted option below `node`, or the nearest mapping on the way to it. */
+static const config_node *find_option(const config_node *node, const char *option) {
+  const config_node *child = config_node_get(node, option);
+  const char *dot = strchr(option, '.');
+  if (child || !dot) return child ? child : node;
+  char group[CONFIG_MAX_NAME + 1];
+  if ((size_t)(dot - option) >= sizeof(group)) return node;
+  snprintf(group, sizeof(group), "%.*s", (int)(dot - option), option);
+  child = config_node_get(node, group);
+  return child ? find_option(child, dot + 1) : node;
+}
+
+weir_status config_option_error(const weir_config *config,
+                                const config_connector *connector, const char *option,
+                                weir_error *err, const char *fmt, ...) {
+  config_build b = top_build(config);
+  const config_node *node = config->root;
+  if (connector) {
+    b.where = connector->where;
+    node = connector->node;
+  }
+  va_list args;
+  va_start(args, fmt);
+  weir_status status = config_build_vfail(&b, option ? find_option(node, option) : node,
+                                          option, err, fmt, args);
+  va_end(args);
+  return status;
+}
