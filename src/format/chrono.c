@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dates, times and timestamps as ISO 8601 writes them, in the proleptic Gregorian calendar. */
+#include <string.h>
+
+#include "format/format.h"
+
+#define DAY_SECONDS INT64_C(86400)
+
+static const int64_t unit_per_second[] = {
+    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+
+/* A place in a text; `bad` is sticky, so a run of takes needs one check. */
+struct cursor {
+  const uint8_t *p, *end;
+  bool bad;
+};
+
+static int take_digits(struct cursor *c, int count) {
+  int value = 0;
+  if (c->end - c->p < count) {
+    c->bad = true;
+    return 0;
+  }
+  for (int i = 0; i < count; i++) {
+    unsigned digit = (unsigned)c->p[i] - '0';
+    if (digit > 9) c->bad = true;
+    value = value * 10 + (int)digit;
+  }
+  c->p += count;
+  return value;
+}
+
+static bool take(struct cursor *c, uint8_t ch) {
+  if (c->p == c->end || *c->p != ch) return false;
+  c->p++;
+  return true;
+}
+
+/* Days since 1970-01-01. Years are counted from March, so that the leap day comes last; 146097 days
+ * make 400 years. */
+static int64_t days_from_civil(int64_t year, int month, int day) {
+  year -= month <= 2;
+  int64_t era = (year >= 0 ? year : year - 399) / 400;
+  int64_t of_era = year - era * 400;
+  int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static void civil_from_days(int64_t days, int64_t *year, int *month, int *day) {
+  days += 719468;
+  int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+  int64_t of_era = days - era * 146097;
+  int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  int64_t of_year = of_era - (365 * y + y / 4 - y / 100);
+  int64_t m = (5 * of_year + 2) / 153;
+  *day = (int)(of_year - (153 * m + 2) / 5 + 1);
+  *month = (int)(m < 10 ? m + 3 : m - 9);
+  *year = y + era * 400 + (*month <= 2);
+}
+
+static bool leap(int64_t year) {
+  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+/* [+-]?YYYY-MM-DD; with a sign the year may have up to nine digits. */
+static int64_t take_date(struct cursor *c) {
+  static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  int digits = 4;
+  bool negative = take(c, '-');
+  if (negative || take(c, '+')) {
+    digits = 0;
+    while (digits < 10 && c->end - c->p > digits && (unsigned)c->p[digits] - '0' <= 9)
+      digits++;
+    if (digits < 4 || digits > 9) c->bad = true;
+  }
+  int64_t year = take_digits(c, digits);
+  c->bad |= !take(c, '-');
+  int month = take_digits(c, 2);
+  c->bad |= !take(c, '-');
+  int day = take_digits(c, 2);
+  if (negative) year = -year;
+  if (c->bad || month < 1 || month > 12 || day < 1 ||
+      day > month_days[month - 1] + (month == 2 && leap(year))) {
+    c->bad = true;
+    return 0;
+  }
+  return days_from_civil(year, month, day);
+}
+
+/* HH:MM[:SS[.fraction]]: seconds of the day, and the fraction in units. Sets *fine when the fraction
+ * has digits that the unit cannot hold. */
+static int64_t take_time(struct cursor *c, int32_t unit, int64_t *fraction, bool *fine) {
+  int hour = take_digits(c, 2), second = 0;
+  *fraction = 0;
+  c->bad |= !take(c, ':');
+  int minute = take_digits(c, 2);
+  if (!c->bad && take(c, ':')) {
+    second = take_digits(c, 2);
+    if (!c->bad && (take(c, '.') || take(c, ','))) {
+      int digits = 0;
+      int64_t value = 0;
+      for (; c->p < c->end && (unsigned)*c->p - '0' <= 9; c->p++, digits++) {
+        if (digits < unit) value = value * 10 + (*c->p - '0');
+        if (digits >= unit && *c->p != '0') *fine = true;
+      }
+      if (digits == 0) c->bad = true;
+      if (digits < unit) value *= unit_per_second[unit - digits];
+      *fraction = value;
+    }
+  }
+  if (hour > 23 || minute > 59 || second > 59) c->bad = true;
+  return hour * 3600 + minute * 60 + second;
+}
+
+/* Z, +HH, +HHMM or +HH:MM: seconds east of UTC. */
+static int64_t take_zone(struct cursor *c, bool *present) {
+  *present = true;
+  if (take(c, 'Z') || take(c, 'z')) return 0;
+  bool west = take(c, '-');
+  if (!west && !take(c, '+')) {
+    *present = false;
+    return 0;
+  }
+  int hours = take_digits(c, 2), minutes = 0;
+  if (!c->bad && c->p < c->end) {
+    take(c, ':');
+    minutes = take_digits(c, 2);
+  }
+  if (hours > 23 || minutes > 59) c->bad = true;
+  int64_t seconds = hours * 3600 + minutes * 60;
+  return west ? -seconds : seconds;
+}
+
+format_result format_date_parse(const uint8_t *text, size_t n, int64_t *days) {
+  struct cursor c = {text, text + n, false};
+  int64_t value = take_date(&c);
+  if (c.bad || c.p != c.end) return FORMAT_TEXT;
+  *days = value;
+  return FORMAT_OK;
+}
+
+format_result format_time_parse(const uint8_t *text, size_t n, int32_t unit,
+                                int64_t *out) {
+  struct cursor c = {text, text + n, false};
+  int64_t fraction = 0;
+  bool fine = false;
+  int64_t seconds = take_time(&c, unit, &fraction, &fine);
+  if (c.bad || c.p != c.end) return FORMAT_TEXT;
+  if (fine) return FORMAT_FINE;
+  *out = seconds * unit_per_second[unit] + fraction;
+  return FORMAT_OK;
+}
+
+format_result format_timestamp_parse(const uint8_t *text, size_t n, int32_t unit,
+                                     bool zoned, int64_t *out) {
+  struct cursor c = {text, text + n, false};
+  int64_t fraction = 0, seconds = 0, east = 0;
+  bool fine = false, zone = false;
+  int64_t days = take_date(&c);
+  if (!c.bad && c.p < c.end) {
+    if (!take(&c, 'T') && !take(&c, ' ') && !take(&c, 't')) return FORMAT_TEXT;
+    seconds = take_time(&c, unit, &fraction, &fine);
+    if (!c.bad) east = take_zone(&c, &zone);
+  }
+  if (c.bad || c.p != c.end) return FORMAT_TEXT;
+  if (zoned && !zone) return FORMAT_NO_ZONE;
+  if (!zoned && zone) return FORMAT_ZONE;
+  if (fine) return FORMAT_FINE;
+  seconds += days * DAY_SECONDS - east;
+  /* Before 1970 a second may lie outside of what its fraction brings back inside. */
+  __int128 value = (__int128)seconds * unit_per_second[unit] + fraction;
+  if (value < INT64_MIN || value > INT64_MAX) return FORMAT_RANGE;
+  *out = (int64_t)value;
+  return FORMAT_OK;
+}
+
+static char *put_digits(char *p, int64_t value, int digits) {
+  for (int i = digits - 1; i >= 0; i--, value /= 10) p[i] = (char)('0' + value % 10);
+  return p + digits;
+}
+
+size_t format_date_write(int64_t days, char *buf) {
+  int64_t year;
+  int month, day, digits = 4;
+  char *p = buf;
+  if (days > INT64_C(365000000000) || days < -INT64_C(365000000000)) return 0;
+  civil_from_days(days, &year, &month, &day);
+  if (year < 0 || year > 9999) {
+    *p++ = year < 0 ? '-' : '+';
+    if (year < 0) year = -year;
+    for (int64_t rest = year / 10000; rest > 0; rest /= 10) digits++;
+    if (digits > 9) return 0;
+  }
+  p = put_digits(p, year, digits);
+  *p++ = '-';
+  p = put_digits(p, month, 2);
+  *p++ = '-';
+  p = put_digits(p, day, 2);
+  return (size_t)(p - buf);
+}
+
+size_t format_time_write(int64_t value, int32_t unit, char *buf) {
+  char *p = buf;
+  int64_t fraction = value % unit_per_second[unit],
+          seconds = value / unit_per_second[unit];
+  if (value < 0 || seconds >= DAY_SECONDS) return 0;
+  p = put_digits(p, seconds / 3600, 2);
+  *p++ = ':';
+  p = put_digits(p, seconds / 60 % 60, 2);
+  *p++ = ':';
+  p = put_digits(p, seconds % 60, 2);
+  if (unit > 0) {
+    *p++ = '.';
+    p = put_digits(p, fraction, unit);
+  }
+  return (size_t)(p - buf);
+}
+
+size_t format_timestamp_write(int64_t value, int32_t unit, bool zoned, char *buf) {
+  int64_t per_day = DAY_SECONDS * unit_per_second[unit];
+  int64_t days = value / per_day, rest = value % per_day;
+  if (rest < 0) {
+    rest += per_day;
+    days--;
+  }
+  size_t n = format_date_write(days, buf);
+  if (n == 0) return 0;
+  buf[n++] = 'T';
+  n += format_time_write(rest, unit, buf + n);
+  if (zoned) buf[n++] = 'Z';
+  return n;
+}

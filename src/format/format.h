@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows to columns and back: column builders that text is appended to, and the texts of each type.
+ * Shared by the formats of this room (NDJSON, CSV).
+ */
+#ifndef FORMAT_FORMAT_H
+#define FORMAT_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/batch.h>
+#include <weir/error.h>
+
+#define FORMAT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FORMAT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+typedef enum format_kind {
+  FORMAT_BOOL,
+  FORMAT_INT8,
+  FORMAT_INT16,
+  FORMAT_INT32,
+  FORMAT_INT64,
+  FORMAT_UINT8,
+  FORMAT_UINT16,
+  FORMAT_UINT32,
+  FORMAT_UINT64,
+  FORMAT_HALF,
+  FORMAT_FLOAT,
+  FORMAT_DOUBLE,
+  FORMAT_DECIMAL, /* `width` tells which */
+  FORMAT_UTF8,
+  FORMAT_BINARY,
+  FORMAT_FIXED, /* fixed_size_binary */
+  FORMAT_DATE32,
+  FORMAT_DATE64,
+  FORMAT_TIME32,
+  FORMAT_TIME64,
+  FORMAT_TIMESTAMP,
+  FORMAT_DURATION
+} format_kind;
+
+/* Why a value was not taken. A column is unchanged by anything but FORMAT_OK. */
+typedef enum format_result {
+  FORMAT_OK = 0,
+  FORMAT_TYPE,    /* a JSON value of another type */
+  FORMAT_RANGE,   /* beyond what the type holds */
+  FORMAT_TEXT,    /* a text that does not spell a value of the type */
+  FORMAT_FINE,    /* digits finer than the scale or unit */
+  FORMAT_NO_ZONE, /* a zone is missing */
+  FORMAT_ZONE,    /* a zone is given to a type without one */
+  FORMAT_LENGTH,  /* fixed_size_binary of another length */
+  FORMAT_NULL,    /* null in a column that is not nullable */
+  FORMAT_TWICE,   /* the column has its value already */
+  FORMAT_NOMEM
+} format_result;
+
+/* A column being built. Rows are appended one by one; `n` may be one ahead of the other columns'
+ * within a row, so that a second value for one row is seen. */
+typedef struct format_column {
+  const char *name; /* borrowed from the schema */
+  size_t name_len;
+  format_kind kind;
+  int32_t
+      width; /* bytes of a value, of an offset for FORMAT_UTF8 and FORMAT_BINARY, 0 for bool */
+  int32_t unit; /* digits of a second's fraction: 0, 3, 6, 9 */
+  bool zoned;   /* timestamp with a zone */
+  bool view;    /* a string or binary view: written, never built */
+  bool nullable;
+  int32_t precision, scale; /* decimals */
+  int64_t n;                /* values appended */
+  int64_t nulls;
+  int64_t room;      /* values that validity, values and offsets have room for */
+  uint8_t *validity; /* one bit a value, all set beyond n */
+  uint8_t *
+      values; /* fixed width; bits beyond n are zero for bool; offsets, room + 1 of them */
+  uint8_t *data; /* bytes of strings */
+  int64_t data_len, data_room;
+  int64_t data_hint; /* data_len of the batch before */
+} format_column;
+
+/* Column of a schema's field. WEIR_E_NOT_IMPLEMENTED names a type that rows cannot hold; `what`
+ * begins like "read from CSV". Views are let through with `views` alone. */
+weir_status format_column_init(format_column *col, const struct ArrowSchema *field,
+                               bool views, const char *what, weir_error *err);
+void format_column_done(format_column *col);
+/* Room for `rows` values in an empty column, which takes new buffers. */
+weir_status format_column_start(format_column *col, int64_t rows, weir_error *err);
+/* Room for `more` bytes of strings. */
+bool format_column_grow(format_column *col, int64_t more);
+/* Back to n values. */
+void format_column_cut(format_column *col, int64_t n);
+
+format_result format_column_null(format_column *col);
+format_result format_column_bool(format_column *col, bool value);
+/* text[0 .. n) is a number by the grammar of JSON, followed by a byte that cannot go on with it. */
+format_result format_column_number(format_column *col, const uint8_t *text, size_t n);
+/* text[0 .. n) is valid UTF-8. */
+format_result format_column_string(format_column *col, const uint8_t *text, size_t n);
+
+/* The columns' values as a batch; all columns have the same n. They are empty and without buffers
+ * afterwards, also on failure. */
+weir_status format_columns_finish(format_column *cols, int64_t n_cols,
+                                  weir_schema *schema, weir_batch **out, weir_error *err);
+
+/* number.c */
+/* text[0 .. n) = -?digits. Sets sign and magnitude; FORMAT_TYPE when it is no integer. */
+format_result format_integer_parse(const uint8_t *text, size_t n, bool *negative,
+                                   uint64_t *magnitude);
+/* Whether an integer fits a kind of FORMAT_INT8 .. FORMAT_UINT64; then stores it at `to`. */
+bool format_integer_store(format_kind kind, bool negative, uint64_t magnitude, void *to);
+/* A number by the grammar of JSON at *text, which moves behind it; another byte ends it. FORMAT_TYPE
+ * when there is none. */
+format_result format_double_scan(const uint8_t **text, double *out);
+format_result format_double_parse(const uint8_t *text, size_t n, double *out);
+format_result format_float_parse(const uint8_t *text, size_t n, float *out);
+format_result format_half_parse(const uint8_t *text, size_t n, uint16_t *out);
+double format_half_to_double(uint16_t half);
+/* text[0 .. n) by the grammar of JSON numbers (checked here), into `width` bytes, two's complement. */
+format_result format_decimal_parse(const uint8_t *text, size_t n, int32_t precision,
+                                   int32_t scale, int32_t width, void *to);
+/* Text of a decimal of `width` bytes; at most FORMAT_DECIMAL_TEXT bytes. Returns its length. */
+#define FORMAT_DECIMAL_TEXT 400
+size_t format_decimal_write(const void *value, int32_t width, int32_t scale, char *buf);
+/* Shortest text that gives the same double or float; finite values only; at most 32 bytes. */
+size_t format_double_write(double value, char *buf);
+size_t format_float_write(float value, char *buf);
+
+/* chrono.c: texts of at most FORMAT_CHRONO_TEXT bytes, `unit` = digits of a second's fraction. */
+#define FORMAT_CHRONO_TEXT 48
+format_result format_date_parse(const uint8_t *text, size_t n, int64_t *days);
+format_result format_time_parse(const uint8_t *text, size_t n, int32_t unit,
+                                int64_t *out);
+format_result format_timestamp_parse(const uint8_t *text, size_t n, int32_t unit,
+                                     bool zoned, int64_t *out);
+/* 0 when the year is beyond nine digits. */
+size_t format_date_write(int64_t days, char *buf);
+size_t format_time_write(int64_t value, int32_t unit, char *buf);
+size_t format_timestamp_write(int64_t value, int32_t unit, bool zoned, char *buf);
+
+/* base64.c */
+/* Strict base64 with padding into `to`, which has room for n / 4 * 3 bytes; -1 when malformed. */
+int64_t format_base64_read(const uint8_t *text, size_t n, uint8_t *to);
+/* (n + 2) / 3 * 4 characters. */
+size_t format_base64_write(const uint8_t *data, size_t n, char *to);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the NDJSON decoder; for the files ndjson_*.c alone. */
+#ifndef FORMAT_NDJSON_H
+#define FORMAT_NDJSON_H
+
+#include <weir/ndjson.h>
+#include <yyjson.h>
+
+#include "format/format.h"
+
+/* Bytes behind a line that ndjson_row_fast may read, so that it can load whole words. */
+#define NDJSON_PADDING 32
+#define NDJSON_SLOT_WORDS 3
+#define NDJSON_MAX_SLOTS 1024
+
+/* What the row before had at this place: the bytes of `"key":`, and the column of that key or -1. The
+ * rows of one file mostly have the same keys in the same order, so one compare of words
+ * replaces finding the key's end, hashing it and looking it up. */
+typedef struct ndjson_slot {
+  uint64_t words[NDJSON_SLOT_WORDS], masks[NDJSON_SLOT_WORDS];
+  uint32_t size; /* 0: nothing known */
+  int32_t column;
+} ndjson_slot;
+
+struct weir_ndjson_decoder {
+  weir_schema *schema;
+  format_column *columns;
+  int64_t n_columns;
+  int64_t batch_rows;
+  uint64_t max_line;
+
+  int64_t rows;         /* gathered */
+  uint64_t batch_bytes; /* text of the rows gathered */
+  bool started;         /* the columns have buffers */
+  uint64_t offset, line;
+  uint32_t mark; /* bytes of the byte order mark before the line at hand */
+
+  int32_t *table; /* of column + 1 by hash of the name; 0: free */
+  uint32_t table_mask;
+  ndjson_slot *slots;
+  uint32_t n_slots;
+
+  uint8_t *copy; /* of a line too close to the end of what was fed */
+  size_t copy_room;
+  void *pool; /* memory that yyjson parses short lines in */
+  size_t pool_size;
+  bool all_slow; /* tests: every line takes the slow way */
+};
+
+/* The column of a key, or -1. */
+int32_t ndjson_find_column(const weir_ndjson_decoder *decoder, const uint8_t *name,
+                           size_t n);
+
+/* Appends the row of line[0 .. size) if it is of the common kind: line[size] is LF, and
+ * NDJSON_PADDING bytes from there can be read. False when the row needs ndjson_row_slow, which then says
+ * what is wrong if anything is; columns may hold a part of the row, to be cut. */
+bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t size);
+
+/* Appends the row of any line, by yyjson, or says what is wrong with it. */
+weir_status ndjson_row_slow(weir_ndjson_decoder *decoder, const uint8_t *line,
+                            size_t size, weir_error *err);
+
+/* For tests and the fuzzer, which compare the two ways. */
+void ndjson_decoder_force_slow(weir_ndjson_decoder *decoder, bool slow);
+
+#endif

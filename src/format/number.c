@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of integers and floating-point numbers. */
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "format/format.h"
+
+/* 10^0 .. 10^22 are exact as double. */
+static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void) {
+  c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+format_result format_integer_parse(const uint8_t *text, size_t n, bool *negative,
+                                   uint64_t *magnitude) {
+  const uint8_t *p = text, *end = text + n;
+  bool neg = p < end && *p == '-';
+  uint64_t value = 0;
+  p += neg;
+  if (p == end) return FORMAT_TYPE;
+  for (; p < end; p++) {
+    unsigned digit = (unsigned)*p - '0';
+    if (digit > 9) return FORMAT_TYPE;
+    if (__builtin_mul_overflow(value, 10u, &value) ||
+        __builtin_add_overflow(value, digit, &value)) {
+      for (p++; p < end; p++) {
+        if ((unsigned)*p - '0' > 9) return FORMAT_TYPE;
+      }
+      return FORMAT_RANGE;
+    }
+  }
+  *negative = neg;
+  *magnitude = value;
+  return FORMAT_OK;
+}
+
+bool format_integer_store(format_kind kind, bool negative, uint64_t magnitude, void *to) {
+  static const uint64_t max[] = {
+      [FORMAT_INT8] = INT8_MAX,     [FORMAT_INT16] = INT16_MAX,
+      [FORMAT_INT32] = INT32_MAX,   [FORMAT_INT64] = INT64_MAX,
+      [FORMAT_UINT8] = UINT8_MAX,   [FORMAT_UINT16] = UINT16_MAX,
+      [FORMAT_UINT32] = UINT32_MAX, [FORMAT_UINT64] = UINT64_MAX};
+  uint64_t limit = max[kind];
+  if (negative) limit = kind >= FORMAT_UINT8 ? 0 : limit + 1;
+  if (magnitude > limit) return false;
+  uint64_t bits = negative ? 0 - magnitude : magnitude;
+  switch (kind) {
+    case FORMAT_INT8:
+    case FORMAT_UINT8: {
+      uint8_t v = (uint8_t)bits;
+      memcpy(to, &v, sizeof(v));
+      break;
+    }
+    case FORMAT_INT16:
+    case FORMAT_UINT16: {
+      uint16_t v = (uint16_t)bits;
+      memcpy(to, &v, sizeof(v));
+      break;
+    }
+    case FORMAT_INT32:
+    case FORMAT_UINT32: {
+      uint32_t v = (uint32_t)bits;
+      memcpy(to, &v, sizeof(v));
+      break;
+    }
+    default:
+      memcpy(to, &bits, sizeof(bits));
+  }
+  return true;
+}
+
+/* Clinger's fast path: a mantissa up to 2^53 times an exact power of ten is rounded once. */
+static bool scale_exactly(uint64_t mantissa, int exponent, double *out) {
+  if (mantissa > (UINT64_C(1) << 53)) return false;
+  double value = (double)mantissa;
+  if (mantissa != 0) {
+    if (exponent < -22 || exponent > 22) return false;
+    value = exponent < 0 ? value / exact_power[-exponent] : value * exact_power[exponent];
+  }
+  *out = value;
+  return true;
+}
+
+format_result format_double_scan(const uint8_t **text, double *out) {
+  const uint8_t *p = *text, *start;
+  bool negative = *p == '-';
+  uint64_t mantissa = 0;
+  int64_t digits, exponent = 0;
+  unsigned digit;
+  start = p += negative;
+  while ((digit = (unsigned)*p - '0') <= 9) {
+    mantissa = mantissa * 10 + digit;
+    p++;
+  }
+  digits = p - start;
+  if (digits == 0 || (digits > 1 && *start == '0')) return FORMAT_TYPE;
+  if (*p == '.') {
+    start = ++p;
+    while ((digit = (unsigned)*p - '0') <= 9) {
+      mantissa = mantissa * 10 + digit;
+      p++;
+    }
+    exponent = start - p;
+    if (exponent == 0) return FORMAT_TYPE;
+    digits -= exponent;
+  }
+  if ((*p | 0x20) == 'e') {
+    p++;
+    bool down = *p == '-';
+    int64_t power = 0;
+    if (*p == '-' || *p == '+') p++;
+    start = p;
+    while ((digit = (unsigned)*p - '0') <= 9) {
+      if (power < 100000) power = power * 10 + digit;
+      p++;
+    }
+    if (p == start) return FORMAT_TYPE;
+    exponent += down ? -power : power;
+  }
+  /* up to 19 digits fit a mantissa; more may have wrapped it */
+  double value = 0;
+  if (digits > 19 || exponent < INT32_MIN ||
+      !scale_exactly(mantissa, (int)exponent, &value)) {
+    yyjson_val val;
+    /* the grammar is checked: this fails for what is infinite as a double */
+    if (yyjson_read_number((const char *)*text, &val, 0, NULL, NULL) == NULL)
+      return FORMAT_RANGE;
+    value = fabs(yyjson_get_num(&val));
+  }
+  *text = p;
+  *out = negative ? -value : value;
+  return FORMAT_OK;
+}
+
+format_result format_double_parse(const uint8_t *text, size_t n, double *out) {
+  const uint8_t *end = text;
+  double value = 0;
+  format_result result = format_double_scan(&end, &value);
+  if (result != FORMAT_OK) return result;
+  if (end != text + n) return FORMAT_TYPE;
+  *out = value;
+  return FORMAT_OK;
+}
+
+format_result format_float_parse(const uint8_t *text, size_t n, float *out) {
+  double wide = 0;
+  uint64_t bits;
+  format_result result = format_double_parse(text, n, &wide);
+  if (result != FORMAT_OK) return result;
+  float value = (float)wide;
+  memcpy(&bits, &wide, sizeof(bits));
+  if ((bits & 0x0fffffff) == 0 && (double)value != wide) {
+    /* The double may lie halfway between two floats while the text does not: rounding it again could
+     * go the wrong way. */
+    pthread_once(&c_locale_once, make_c_locale);
+    if (c_locale != (locale_t)0) value = strtof_l((const char *)text, NULL, c_locale);
+  }
+  if (isinf(value)) return FORMAT_RANGE;
+  *out = value;
+  return FORMAT_OK;
+}
+
+format_result format_half_parse(const uint8_t *text, size_t n, uint16_t *out) {
+  double wide = 0;
+  format_result result = format_double_parse(text, n, &wide);
+  if (result != FORMAT_OK) return result;
+  uint16_t sign = signbit(wide) ? 0x8000 : 0;
+  double size = fabs(wide);
+  if (size >= 65520.0) return FORMAT_RANGE; /* halfway to what would follow 65504 */
+  int exponent = 0;
+  frexp(size, &exponent);
+  if (exponent < -13) exponent = -13; /* subnormal: the same step as for 2^-14 */
+  /* in steps of the last place, at most 2^11; rint is to even in the default mode */
+  uint32_t steps = (uint32_t)rint(ldexp(size, 11 - exponent));
+  /* the top bit of `steps` adds 1 to the biased exponent; subnormals lack it */
+  *out = (uint16_t)(sign | (((uint32_t)(exponent + 13) << 10) + steps));
+  return FORMAT_OK;
+}
+
+double format_half_to_double(uint16_t half) {
+  int exponent = (half >> 10) & 31, mantissa = half & 1023;
+  double size;
+  if (exponent == 31) {
+    size = mantissa ? NAN : INFINITY;
+  } else if (exponent == 0) {
+    size = ldexp(mantissa, -24);
+  } else {
+    size = ldexp(mantissa + 1024, exponent - 25);
+  }
+  return half & 0x8000 ? -size : size;
+}
+
+static size_t write_real(yyjson_val *val, char *buf) {
+  char pool[1024];
+  yyjson_alc alc;
+  size_t n = 0;
+  yyjson_alc_pool_init(&alc, pool, sizeof(pool));
+  char *text = yyjson_val_write_opts(val, 0, &alc, &n, NULL);
+  if (text == NULL || n > 32) return 0;
+  memcpy(buf, text, n);
+  return n;
+}
+
+size_t format_double_write(double value, char *buf) {
+  yyjson_val val = {0};
+  unsafe_yyjson_set_real(&val, value);
+  return write_real(&val, buf);
+}
+
+size_t format_float_write(float value, char *buf) {
+  yyjson_val val = {0};
+  unsafe_yyjson_set_real(&val, value);
+  yyjson_set_fp_to_float(&val, true);
+  return write_real(&val, buf);
+}
