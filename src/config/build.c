@@ -25,8 +25,7 @@ weir_status config_build_vfail(const config_build *b, const config_node *at,
   } else if (b->file) {
     snprintf(place, sizeof(place), "%.250s: ", at ? "--set" : b->file);
   }
-  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "%s%s%s%s", place, who,
-                        n ? ": " : "", text);
+  return config_error(err, "%s%s%s%s", place, who, n ? ": " : "", text);
 }
 
 weir_status config_build_fail(const config_build *b, const config_node *at,

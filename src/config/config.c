@@ -50,9 +50,8 @@ weir_status weir_config_read(weir_config *config, const char *yaml, size_t size,
   name = name ? name : "configuration";
   BASE_GOTO(status, config_parse(size ? yaml : "", size, name, &root, err));
   if (!root || root->kind != CONFIG_MAP) {
-    status = weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "%s: the file holds %s; expected `pipeline:`, `sources:` and `sinks:`", name,
+    status = config_error(
+        err, "%s: the file holds %s; expected `pipeline:`, `sources:` and `sinks:`", name,
         root ? config_node_kind_name(root) : "nothing");
     goto out;
   }
@@ -112,8 +111,8 @@ static weir_status next_segment(const char *name, const char **rest, char **out,
   }
   const char *after = end && quoted ? end + 1 : end;
   if (!end || end == start || (*after && *after != '.') || (*after == '.' && !after[1])) {
-    return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
+    return config_error(
+        err,
         "expected names joined by dots, as in sinks.lake.path; a name that holds dots "
         "itself is put in double quotes");
   }
@@ -197,9 +196,8 @@ weir_status weir_config_set(weir_config *config, const char *dotted, const char 
   weir_status status = WEIR_OK;
   if (count_dots(dotted) >= CONFIG_MAX_DEPTH ||
       !base_utf8_valid(dotted, strlen(dotted))) {
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "%s: the name is not UTF-8 or has more than %d parts", what,
-                          CONFIG_MAX_DEPTH);
+    return config_error(err, "%s: the name is not UTF-8 or has more than %d parts", what,
+                        CONFIG_MAX_DEPTH);
   }
   BASE_GOTO(status, next_segment(dotted, &rest, &first, err));
   config_node probe_key = {.kind = CONFIG_NULL, .key = first};

@@ -16,8 +16,8 @@ static weir_status expand_one(const char *p, const char **next, base_buf *buf,
   const char *start = p + 2, *end = start;
   while (name_char(*end, end == start)) end++;
   if (*end != '}' || end == start) {
-    return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
+    return config_error(
+        err,
         "'${' must be followed by a variable's name and '}', as in ${HOME}; write "
         "'$${' for the characters themselves");
   }
@@ -26,14 +26,13 @@ static weir_status expand_one(const char *p, const char **next, base_buf *buf,
   const char *value = getenv(name);
   weir_status status = WEIR_OK;
   if (!value) {
-    status = weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
+    status = config_error(
+        err,
         "the environment variable %s is not set; set it, or write '$${%s}' for "
         "the characters themselves",
         name, name);
   } else if (!base_utf8_valid(value, strlen(value))) {
-    status = weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                            "the environment variable %s is not valid UTF-8", name);
+    status = config_error(err, "the environment variable %s is not valid UTF-8", name);
   } else {
     status = base_buf_append_str(buf, value, err);
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/node.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,4 +62,31 @@ const char *config_node_kind_name(const config_node *node) {
     default:
       return "nothing";
   }
+}
+
+/* Drops the bytes that are no part of a well-formed character. */
+static void drop_torn(char *text) {
+  char *out = text;
+  for (const char *p = text; *p;) {
+    size_t size = 1;
+    while (size <= 4 && strnlen(p, size) == size && !base_utf8_valid(p, size)) size++;
+    if (size > 4 || strnlen(p, size) < size) {
+      p++;
+      continue;
+    }
+    memmove(out, p, size);
+    out += size;
+    p += size;
+  }
+  *out = 0;
+}
+
+weir_status config_error(weir_error *err, const char *fmt, ...) {
+  char text[sizeof(((weir_error *)0)->message)];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof(text), fmt, args);
+  va_end(args);
+  drop_torn(text);
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "%s", text);
 }

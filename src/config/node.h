@@ -42,6 +42,8 @@ config_node *config_node_get(const config_node *map, const char *key);
 const char *config_node_shown(const config_node *node);
 /* "a list", "a mapping", "nothing", "a single value". */
 const char *config_node_kind_name(const config_node *node);
+/* WEIR_E_INVALID_CONFIG with a text whose parts may have been cut (%.80s) within a character. */
+weir_status config_error(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 void config_wipe(char *text); /* overwrites and frees; NULL is a no-op */
 
 /* A scalar's text with ${NAME} replaced by environment variables and $${ by ${. *raw

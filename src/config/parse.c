@@ -37,8 +37,7 @@ static const char *place(const struct reader *r, yaml_mark_t mark, char *buf,
 static weir_status fail_at(const struct reader *r, yaml_mark_t mark, const char *text,
                            weir_error *err) {
   char where[512];
-  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "%s: %s",
-                        place(r, mark, where, sizeof(where)), text);
+  return config_error(err, "%s: %s", place(r, mark, where, sizeof(where)), text);
 }
 
 /* Whether a line (counted from 0) of the text holds a bracket, so that the hint to quote
@@ -67,8 +66,8 @@ static weir_status parser_error(const struct reader *r, weir_error *err) {
                           r->name);
   }
   if (p->error == YAML_READER_ERROR) {
-    return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
+    return config_error(
+        err,
         "%s: not valid YAML: %s (byte %zu); the text must be UTF-8 without control "
         "characters",
         r->name, problem, p->problem_offset);
@@ -85,9 +84,9 @@ static weir_status parser_error(const struct reader *r, weir_error *err) {
   } else if (strstr(problem, "cannot start any token")) {
     hint = "; indent with spaces, not tabs, and quote a value that begins with @, ` or %";
   }
-  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "%s: not valid YAML: %s%s%s",
-                        place(r, p->problem_mark, where, sizeof(where)), problem, context,
-                        hint);
+  return config_error(err, "%s: not valid YAML: %s%s%s",
+                      place(r, p->problem_mark, where, sizeof(where)), problem, context,
+                      hint);
 }
 
 static weir_status next_event(struct reader *r, weir_error *err) {
@@ -174,16 +173,15 @@ static weir_status check_duplicates(const struct reader *r, const config_node *m
     const config_node *first = sorted[i - 1], *second = sorted[i];
     if (strcmp(first->key, second->key) != 0) continue;
     if (r->in_file) {
-      status = weir_error_set(
-          err, WEIR_E_INVALID_CONFIG, 0,
+      status = config_error(
+          err,
           "%s:%u:%u: the key '%.80s' is given twice, first at line %u and again "
           "at line %u; keep one of them",
           r->name, second->key_line, second->key_column, second->key, first->key_line,
           second->key_line);
     } else {
-      status = weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                              "%s: the key '%.80s' is given twice; keep one of them",
-                              r->name, second->key);
+      status = config_error(err, "%s: the key '%.80s' is given twice; keep one of them",
+                            r->name, second->key);
     }
   }
   free(sorted);
@@ -340,9 +338,8 @@ static weir_status parse(const char *yaml, size_t size, const char *name, bool i
                          config_node **out, weir_error *err) {
   struct reader r = {.name = name, .text = yaml, .size = size, .in_file = in_file};
   if (size > CONFIG_MAX_FILE) {
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "%s: the text has %zu bytes; at most 16 MiB are read", name,
-                          size);
+    return config_error(err, "%s: the text has %zu bytes; at most 16 MiB are read", name,
+                        size);
   }
   if (!yaml_parser_initialize(&r.parser)) {
     return weir_error_set(err, WEIR_E_NOMEM, 0, "%s: out of memory parsing YAML", name);
@@ -385,8 +382,7 @@ static weir_status parse_plain(const char *value, const char *name, config_node 
 weir_status config_parse_value(const char *value, const char *name, config_node **out,
                                weir_error *err) {
   if (!base_utf8_valid(value, strlen(value))) {
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "%s: the value is not valid UTF-8", name);
+    return config_error(err, "%s: the value is not valid UTF-8", name);
   }
   if (!*value || !strchr("[{\"'", *value)) return parse_plain(value, name, out, err);
   return parse(value, strlen(value), name, false, out, err);
