@@ -34,6 +34,16 @@ WEIR_API weir_status weir_config_read_file(weir_config *config, const char *path
 WEIR_API weir_status weir_config_set(weir_config *config, const char *dotted,
                                      const char *value, weir_error *err);
 
+/* What a host has to know of a config before it opens the pipeline. */
+
+/* `checkpoint.timeout`: how long the last checkpoint of a run may take. Checks the top of the file. */
+WEIR_API weir_status weir_config_checkpoint_timeout(const weir_config *config,
+                                                    int64_t *out_ns, weir_error *err);
+
+/* 1 when an entry of `group` ("sources" or "sinks") has this `type`, else 0. */
+WEIR_API int weir_config_uses(const weir_config *config, const char *group,
+                              const char *type);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,10 @@ typedef weir_status (*weir_connector_fn)(void *ctx, const weir_connector_info *i
 WEIR_API weir_status weir_connectors_each(weir_connector_fn fn, void *ctx,
                                           weir_error *err);
 
+/* The options that every connector of a kind has beside its own (WEIR_CONNECTOR_*), or, with 0, those at
+ * the top of a pipeline file. Ends with a row whose name is NULL; static storage. */
+WEIR_API const weir_option *weir_connectors_common(int32_t kind);
+
 #ifdef __cplusplus
 }
 #endif

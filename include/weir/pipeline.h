@@ -111,7 +111,11 @@ WEIR_API int weir_pipeline_fd(const weir_pipeline *pipeline);
 WEIR_API weir_status weir_pipeline_next(weir_pipeline *pipeline, weir_event *out,
                                         int64_t timeout_ns, weir_error *err);
 
-/* The document of `weir status --json`, live. UTF-8 JSON without a trailing NUL. */
+/* The document of `weir status --json`, live, with one member more: `run`, the document with which
+ * `weir run --json` ends, as far as this run has come ({"pipeline", "deployment", "guarantee", "epochs",
+ * "rows", "bytes", "seconds", "sources": {NAME: {"rows"}}, "sinks": {NAME: {"rows", "bytes", "cursor"}}};
+ * a cursor is {"checkpoint", "token"} or null). UTF-8 JSON without a trailing NUL. Also after ENDED and
+ * FAILED. */
 WEIR_API weir_status weir_pipeline_stats(weir_pipeline *pipeline, weir_bytes *json,
                                          weir_error *err);
 
@@ -124,9 +128,13 @@ WEIR_API weir_status weir_pipeline_close(weir_pipeline *pipeline, int64_t drain_
 WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
                                           weir_error *err);
 
-/* Reads the config, resolves contracts and tells what admission says, as a JSON document: guarantee, per
- * source and sink its contract and verdict, and sentences on what a kill -9 means here. Touches no
- * target. WEIR_E_ADMISSION (the document is given all the same): refused. */
+/* Reads the config, resolves contracts and tells what admission says, as a JSON document. Touches no
+ * target. WEIR_E_ADMISSION (the document is given all the same): refused.
+ * {"pipeline", "guarantee", "state", "admitted": bool, "routes": [{"source", "sink", "replay",
+ * "consistency", "topology", "input", "writers", "delivers", "admitted": bool, "reason", "crash"}],
+ * "notes": [TEXT]}: a route is a sink with one of its sources; `delivers` is the guarantee it can keep,
+ * `reason` why it is refused or "", `crash` a sentence on what a kill -9 means for its rows; `notes` is
+ * what to warn of, such as a secret file that others may read. */
 WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
                                          weir_error *err);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/connectors.h>
 
 #include "config/build.h"
 
@@ -77,6 +78,11 @@ const weir_option *config_top_table(void) {
 
 const weir_option *config_core_table(int32_t kind) {
   return kind == CONFIG_SINKS ? sink_core : source_core;
+}
+
+const weir_option *weir_connectors_common(int32_t kind) {
+  if (kind == WEIR_CONNECTOR_SINK) return sink_core;
+  return kind == WEIR_CONNECTOR_SOURCE ? source_core : top_table;
 }
 
 static const char *group_name(int32_t kind) {
@@ -187,6 +193,15 @@ out:
   return status;
 }
 
+weir_status weir_config_checkpoint_timeout(const weir_config *config, int64_t *out_ns,
+                                           weir_error *err) {
+  config_top top = {0};
+  BASE_TRY(config_top_init(config, &top, err));
+  *out_ns = top.timeout_ns;
+  config_top_done(&top);
+  return WEIR_OK;
+}
+
 void config_top_done(config_top *top) {
   weir_options_free(top->options);
   free(top->default_state);
@@ -199,6 +214,15 @@ void config_top_done(config_top *top) {
 size_t config_connector_count(const weir_config *config, int32_t kind) {
   const config_node *group = config_node_get(config->root, group_name(kind));
   return group && group->kind == CONFIG_MAP ? group->n : 0;
+}
+
+int weir_config_uses(const weir_config *config, const char *group, const char *type) {
+  const config_node *entries = config_node_get(config->root, group);
+  for (size_t i = 0; entries && entries->kind == CONFIG_MAP && i < entries->n; i++) {
+    const config_node *node = config_node_get(entries->children[i], "type");
+    if (node && node->kind == CONFIG_SCALAR && strcmp(node->text, type) == 0) return 1;
+  }
+  return 0;
 }
 
 weir_status config_connector_at(const weir_config *config, int32_t kind, size_t i,

@@ -115,6 +115,23 @@ static void test_top_takes_what_is_given(void **state) {
   weir_config_free(config);
 }
 
+static void test_what_a_host_asks(void **state) {
+  (void)state;
+  weir_config *config = read_text(SINK "checkpoint: {timeout: 3s}\n");
+  int64_t timeout = 0;
+  weir_error err = {0};
+  assert_int_equal(weir_config_checkpoint_timeout(config, &timeout, &err), WEIR_OK);
+  assert_int_equal(timeout, 3 * BASE_NS_PER_S);
+  assert_int_equal(weir_config_uses(config, "sinks", "file"), 1);
+  assert_int_equal(weir_config_uses(config, "sinks", "generator"), 0);
+  assert_int_equal(weir_config_uses(config, "sources", "generator"), 1);
+  assert_int_equal(weir_config_uses(config, "nothing", "file"), 0);
+  set(config, "checkpoint.timeout", "x");
+  assert_int_equal(weir_config_checkpoint_timeout(config, &timeout, &err),
+                   WEIR_E_INVALID_CONFIG);
+  weir_config_free(config);
+}
+
 static void test_top_complaints(void **state) {
   (void)state;
   refused("", "p.yaml", "nothing", NULL);
@@ -398,6 +415,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_top_has_defaults),
       cmocka_unit_test(test_top_takes_what_is_given),
+      cmocka_unit_test(test_what_a_host_asks),
       cmocka_unit_test(test_top_complaints),
       cmocka_unit_test(test_connectors_come_in_file_order),
       cmocka_unit_test(test_connector_complaints),
