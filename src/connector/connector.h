@@ -26,8 +26,10 @@
  * any thread may look, cancel or give up while the hook runs. */
 struct weir_call {
   _Atomic int64_t deadline; /* what the hook sees */
-  _Atomic int64_t limit;    /* from when on connector_call_expire gives up; never before the deadline */
-  _Atomic uint64_t turn;    /* odd: a hook is inside; grows by one at enter, leave and give-up */
+  _Atomic int64_t
+      limit; /* from when on connector_call_expire gives up; never before the deadline */
+  _Atomic uint64_t
+      turn; /* odd: a hook is inside; grows by one at enter, leave and give-up */
   _Atomic int cancelled;
 };
 
@@ -49,20 +51,21 @@ bool connector_call_running(const weir_call *call);
 /* The complete table of `type`: an in-tree name, the NAME of a weir-NAME.so on $WEIR_PLUGIN_PATH or in
  * <libdir>/weir, or a path: "./x.so" starts at base_dir. Tables live as long as the process; shared
  * objects are never unloaded. WEIR_E_INVALID_CONFIG names the nearest known type. Any thread. */
-weir_status connector_find_sink(const char *type, const char *base_dir, const weir_sink_ops **out,
-                                weir_error *err);
-weir_status connector_find_source(const char *type, const char *base_dir, const weir_source_ops **out,
-                                  weir_error *err);
+weir_status connector_find_sink(const char *type, const char *base_dir,
+                                const weir_sink_ops **out, weir_error *err);
+weir_status connector_find_source(const char *type, const char *base_dir,
+                                  const weir_source_ops **out, weir_error *err);
 
 /* Copies a connector's table into *out, refuses what is wrong, fills the defaults. `origin` is the
  * shared object's path, or NULL for in-tree tables (used in messages). */
-weir_status connector_fill_sink(const weir_sink_ops *ops, const char *origin, weir_sink_ops *out,
-                                weir_error *err);
-weir_status connector_fill_source(const weir_source_ops *ops, const char *origin, weir_source_ops *out,
-                                  weir_error *err);
-weir_status connector_fill_committer(const weir_committer_ops *ops, weir_committer_ops *out,
-                                     weir_error *err);
-weir_status connector_fill_cleaner(const weir_cleaner_ops *ops, weir_cleaner_ops *out, weir_error *err);
+weir_status connector_fill_sink(const weir_sink_ops *ops, const char *origin,
+                                weir_sink_ops *out, weir_error *err);
+weir_status connector_fill_source(const weir_source_ops *ops, const char *origin,
+                                  weir_source_ops *out, weir_error *err);
+weir_status connector_fill_committer(const weir_committer_ops *ops,
+                                     weir_committer_ops *out, weir_error *err);
+weir_status connector_fill_cleaner(const weir_cleaner_ops *ops, weir_cleaner_ops *out,
+                                   weir_error *err);
 
 /* Whether the (filled) table has a committer of its own. */
 bool connector_has_committer(const weir_sink_ops *ops);
@@ -85,10 +88,12 @@ const weir_host *connector_host_get(connector_host *host);
 typedef struct connector_spec connector_spec;
 
 /* Takes `options` over on WEIR_OK; their `where` ("sink lake") begins every message. Holds the host. */
-weir_status connector_spec_new_sink(const weir_sink_ops *ops, connector_host *host, weir_options *options,
-                                    connector_spec **out, weir_error *err);
+weir_status connector_spec_new_sink(const weir_sink_ops *ops, connector_host *host,
+                                    weir_options *options, connector_spec **out,
+                                    weir_error *err);
 weir_status connector_spec_new_source(const weir_source_ops *ops, connector_host *host,
-                                      weir_options *options, connector_spec **out, weir_error *err);
+                                      weir_options *options, connector_spec **out,
+                                      weir_error *err);
 connector_spec *connector_spec_ref(connector_spec *spec);
 void connector_spec_unref(connector_spec *spec);
 const weir_options *connector_spec_options(const connector_spec *spec);
@@ -103,9 +108,9 @@ typedef enum connector_sink_state {
   CONNECTOR_SINK_OPEN,     /* no epoch; where sinks that are not committable live */
   CONNECTOR_SINK_EPOCH,    /* between begin_epoch and pre_commit */
   CONNECTOR_SINK_PREPARED, /* pre_commit answered; the next begin_epoch may come */
-  CONNECTOR_SINK_FAILED,   /* a hook failed for good: rollback_epoch (committable) or close */
-  CONNECTOR_SINK_CLOSED,   /* release only */
-  CONNECTOR_SINK_RETIRED,  /* release only, once its thread is back */
+  CONNECTOR_SINK_FAILED, /* a hook failed for good: rollback_epoch (committable) or close */
+  CONNECTOR_SINK_CLOSED,  /* release only */
+  CONNECTOR_SINK_RETIRED, /* release only, once its thread is back */
   CONNECTOR_SINK_STATES
 } connector_sink_state;
 
@@ -130,7 +135,8 @@ typedef enum connector_sink_hook {
 } connector_sink_hook;
 
 /* The lifecycle's one table: may the hook be called in that state? */
-bool connector_sink_may(connector_sink_state state, connector_sink_hook hook, bool committable);
+bool connector_sink_may(connector_sink_state state, connector_sink_hook hook,
+                        bool committable);
 const char *connector_sink_state_name(connector_sink_state state);
 const char *connector_sink_hook_name(connector_sink_hook hook);
 
@@ -140,8 +146,9 @@ const char *connector_sink_hook_name(connector_sink_hook hook);
 typedef struct connector_sink connector_sink;
 
 /* create and cancellation_policy. No I/O. `generation` is for messages and logs. */
-weir_status connector_sink_new(connector_spec *spec, uint64_t participant, uint64_t generation,
-                               connector_sink **out, weir_error *err);
+weir_status connector_sink_new(connector_spec *spec, uint64_t participant,
+                               uint64_t generation, connector_sink **out,
+                               weir_error *err);
 connector_sink *connector_sink_ref(connector_sink *sink);
 void connector_sink_unref(connector_sink *sink); /* NULL is a no-op */
 
@@ -155,61 +162,70 @@ void connector_sink_retire(connector_sink *sink);
 
 /* First pass. The contract is checked for values in range, remembered, and required by most hooks:
  * call it on every generation. */
-weir_status connector_sink_contract(connector_sink *sink, weir_contract *out, weir_error *err);
+weir_status connector_sink_contract(connector_sink *sink, weir_contract *out,
+                                    weir_error *err);
 /* Names are checked: not empty, no duplicates. Absent: *out has release == NULL. */
-weir_status connector_sink_keyed_mutation_key(connector_sink *sink, weir_names *out, weir_error *err);
+weir_status connector_sink_keyed_mutation_key(connector_sink *sink, weir_names *out,
+                                              weir_error *err);
 /* Copies *ns: it need not outlive the call. */
-weir_status connector_sink_bind(connector_sink *sink, const weir_namespace *ns, weir_error *err);
+weir_status connector_sink_bind(connector_sink *sink, const weir_namespace *ns,
+                                weir_error *err);
 /* A new reference, or NULL. */
 weir_task_tracker *connector_sink_tracker(connector_sink *sink);
-uint64_t connector_sink_write_timeout_ms(connector_sink *sink); /* suggested; at least 1 */
+uint64_t connector_sink_write_timeout_ms(
+    connector_sink *sink); /* suggested; at least 1 */
 uint64_t connector_sink_flush_interval_ms(connector_sink *sink);
 
 /* *out is zeroed first; the caller ends it with weir_binding_done. */
-weir_status connector_sink_resolve_schema(connector_sink *sink, weir_call *call, weir_schema *input,
-                                          weir_binding *out, weir_error *err);
-weir_status connector_sink_prepare_schema(connector_sink *sink, weir_call *call, weir_binding *binding,
+weir_status connector_sink_resolve_schema(connector_sink *sink, weir_call *call,
+                                          weir_schema *input, weir_binding *out,
                                           weir_error *err);
+weir_status connector_sink_prepare_schema(connector_sink *sink, weir_call *call,
+                                          weir_binding *binding, weir_error *err);
 /* Copies what it needs of the binding. After the open: schema() is read and compared with the binding,
  * the committer is asked for, and a committable sink without one, or the reverse, is an error. */
-weir_status connector_sink_open(connector_sink *sink, weir_call *call, const weir_binding *binding,
-                                weir_error *err);
+weir_status connector_sink_open(connector_sink *sink, weir_call *call,
+                                const weir_binding *binding, weir_error *err);
 /* The schema that write_batch expects; borrowed, valid from open to the last unref. */
 weir_schema *connector_sink_schema(connector_sink *sink);
 
 /* Compares the schema (by pointer when it is the one of the batch before). An answer that does not name
  * all rows is WEIR_E_INTERNAL. A failure flagged BAD_DATA or RETRIABLE leaves the state as it was. */
-weir_status connector_sink_write_batch(connector_sink *sink, weir_call *call, weir_batch *batch,
-                                       weir_write_result *out, weir_error *err);
-weir_status connector_sink_flush(connector_sink *sink, weir_call *call, weir_error *err);
-weir_status connector_sink_intent(connector_sink *sink, weir_call *call, uint64_t epoch, weir_bytes *out,
-                                  weir_error *err);
-weir_status connector_sink_begin_epoch(connector_sink *sink, weir_call *call, uint64_t epoch,
+weir_status connector_sink_write_batch(connector_sink *sink, weir_call *call,
+                                       weir_batch *batch, weir_write_result *out,
                                        weir_error *err);
-weir_status connector_sink_pre_commit(connector_sink *sink, weir_call *call, uint64_t epoch,
-                                      weir_bytes *out, weir_error *err);
+weir_status connector_sink_flush(connector_sink *sink, weir_call *call, weir_error *err);
+weir_status connector_sink_intent(connector_sink *sink, weir_call *call, uint64_t epoch,
+                                  weir_bytes *out, weir_error *err);
+weir_status connector_sink_begin_epoch(connector_sink *sink, weir_call *call,
+                                       uint64_t epoch, weir_error *err);
+weir_status connector_sink_pre_commit(connector_sink *sink, weir_call *call,
+                                      uint64_t epoch, weir_bytes *out, weir_error *err);
 /* Of committable sinks, in any state between open and close, for any epoch. */
-weir_status connector_sink_rollback_epoch(connector_sink *sink, weir_call *call, uint64_t epoch,
-                                          weir_error *err);
+weir_status connector_sink_rollback_epoch(connector_sink *sink, weir_call *call,
+                                          uint64_t epoch, weir_error *err);
 weir_status connector_sink_close(connector_sink *sink, weir_call *call, weir_error *err);
 
 /* The committer, after open, of participant 1's generation (any participant's answers here; whom to
  * ask is the pipeline's business). */
-weir_status connector_sink_take_over(connector_sink *sink, weir_call *call, weir_error *err);
-weir_status connector_sink_observe_cursor(connector_sink *sink, weir_call *call, weir_cursor *out,
-                                          weir_error *err);
-weir_status connector_sink_find_cursors(connector_sink *sink, weir_call *call, weir_cursor_list *out,
-                                        weir_error *err);
+weir_status connector_sink_take_over(connector_sink *sink, weir_call *call,
+                                     weir_error *err);
+weir_status connector_sink_observe_cursor(connector_sink *sink, weir_call *call,
+                                          weir_cursor *out, weir_error *err);
+weir_status connector_sink_find_cursors(connector_sink *sink, weir_call *call,
+                                        weir_cursor_list *out, weir_error *err);
 /* batch->ns may be NULL: the sink's own namespace is filled in. Bounds and order of the batch are
  * checked before the connector sees it; *out must equal the last attempt's cursor. A call that was given
  * up or came back with TIMEOUT or CANCELLED is flagged IN_DOUBT. */
-weir_status connector_sink_commit(connector_sink *sink, weir_call *call, const weir_commit_batch *batch,
-                                  weir_cursor *out, weir_error *err);
+weir_status connector_sink_commit(connector_sink *sink, weir_call *call,
+                                  const weir_commit_batch *batch, weir_cursor *out,
+                                  weir_error *err);
 
 /* Cleanup authority: counted on its own, any thread, also after the sink is gone. */
 typedef struct connector_cleaner connector_cleaner;
 /* *out is NULL when the sink has none. After bind. */
-weir_status connector_sink_cleaner(connector_sink *sink, connector_cleaner **out, weir_error *err);
+weir_status connector_sink_cleaner(connector_sink *sink, connector_cleaner **out,
+                                   weir_error *err);
 void connector_cleaner_free(connector_cleaner *cleaner); /* NULL is a no-op */
 /* batch->ns may be NULL, as above. */
 weir_status connector_cleaner_clean(connector_cleaner *cleaner, weir_call *call,
@@ -246,8 +262,8 @@ const char *connector_source_hook_name(connector_source_hook hook);
 
 typedef struct connector_source connector_source;
 
-weir_status connector_source_new(connector_spec *spec, uint64_t generation, connector_source **out,
-                                 weir_error *err);
+weir_status connector_source_new(connector_spec *spec, uint64_t generation,
+                                 connector_source **out, weir_error *err);
 connector_source *connector_source_ref(connector_source *source);
 void connector_source_unref(connector_source *source);
 connector_source_state connector_source_state_of(const connector_source *source);
@@ -258,21 +274,24 @@ void connector_source_retire(connector_source *source);
 weir_status connector_source_contract(connector_source *source, weir_source_contract *out,
                                       weir_error *err);
 /* A new reference. Must come before open. */
-weir_status connector_source_resolve_schema(connector_source *source, weir_call *call, weir_schema **out,
-                                            weir_error *err);
+weir_status connector_source_resolve_schema(connector_source *source, weir_call *call,
+                                            weir_schema **out, weir_error *err);
 /* position: NULL or absent = from the start. */
-weir_status connector_source_open(connector_source *source, weir_call *call, const weir_bytes *position,
-                                  weir_error *err);
+weir_status connector_source_open(connector_source *source, weir_call *call,
+                                  const weir_bytes *position, weir_error *err);
 /* *out is NULL unless *what is WEIR_READ_BATCH. A batch of another schema than the resolved one is
  * WEIR_E_SCHEMA. A failure flagged RETRIABLE or BAD_DATA leaves the state as it was. */
-weir_status connector_source_read(connector_source *source, weir_call *call, int32_t *what,
-                                  weir_batch **out, weir_error *err);
-weir_status connector_source_position(connector_source *source, weir_bytes *out, weir_error *err);
-weir_status connector_source_seek(connector_source *source, weir_call *call, const weir_bytes *position,
-                                  weir_error *err);
-weir_status connector_source_committed(connector_source *source, weir_call *call, uint64_t checkpoint,
-                                       const weir_bytes *position, weir_error *err);
-weir_status connector_source_close(connector_source *source, weir_call *call, weir_error *err);
+weir_status connector_source_read(connector_source *source, weir_call *call,
+                                  int32_t *what, weir_batch **out, weir_error *err);
+weir_status connector_source_position(connector_source *source, weir_bytes *out,
+                                      weir_error *err);
+weir_status connector_source_seek(connector_source *source, weir_call *call,
+                                  const weir_bytes *position, weir_error *err);
+weir_status connector_source_committed(connector_source *source, weir_call *call,
+                                       uint64_t checkpoint, const weir_bytes *position,
+                                       weir_error *err);
+weir_status connector_source_close(connector_source *source, weir_call *call,
+                                   weir_error *err);
 
 /* ---- admission (admission.c): pure functions on contracts ---------------------------------------------- */
 
@@ -280,8 +299,8 @@ typedef struct connector_admission_source {
   const char *name; /* "orders" */
   const char *type; /* "file" */
   weir_source_contract contract;
-  bool can_seek;                     /* its table has a seek of its own */
-  const struct ArrowSchema *schema;  /* second pass; NULL in the first */
+  bool can_seek;                    /* its table has a seek of its own */
+  const struct ArrowSchema *schema; /* second pass; NULL in the first */
 } connector_admission_source;
 
 typedef struct connector_admission_sink {
@@ -294,7 +313,8 @@ typedef struct connector_admission_sink {
   const weir_names *key;     /* what keyed_mutation_key answered; absent or NULL: none */
   bool changelog_as_rows;    /* `changelog: as_rows` */
   bool flush_interval_given; /* refused on a committable sink */
-  const struct ArrowSchema *binding; /* second pass: schema of the resolved binding; NULL in the first */
+  const struct ArrowSchema
+      *binding; /* second pass: schema of the resolved binding; NULL in the first */
 } connector_admission_sink;
 
 typedef struct connector_admission {
@@ -315,10 +335,10 @@ typedef struct connector_admission_row {
   const char *topology;      /* "multi_writer" */
   const char *input;         /* "append" */
   uint32_t writers;
-  int32_t delivers;  /* the guarantee that this pair can keep: WEIR_BEST_EFFORT .. */
+  int32_t delivers; /* the guarantee that this pair can keep: WEIR_BEST_EFFORT .. */
   bool admitted;
-  char reason[256];  /* why not, or empty */
-  char crash[320];   /* in a sentence: what a kill -9 means for these rows */
+  char reason[256]; /* why not, or empty */
+  char crash[320];  /* in a sentence: what a kill -9 means for these rows */
 } connector_admission_row;
 
 typedef struct connector_admission_table {
@@ -329,18 +349,20 @@ typedef struct connector_admission_table {
 /* First pass; second pass when schemas and bindings are given. The table (may be NULL) is filled also
  * when something is refused; the error is then the first refusal: WEIR_E_ADMISSION (a guarantee that
  * cannot be kept), WEIR_E_INVALID_CONFIG (a contradiction in the configuration) or WEIR_E_SCHEMA. */
-weir_status connector_admit(const connector_admission *in, connector_admission_table *table,
-                            weir_error *err);
+weir_status connector_admit(const connector_admission *in,
+                            connector_admission_table *table, weir_error *err);
 void connector_admission_table_done(connector_admission_table *table);
 const char *connector_guarantee_name(int32_t guarantee);
 
 /* ---- bindings (binding.c) -------------------------------------------------------------------------------- */
 
 /* Canonical text of a binding: what the store pins. Same columns, types and identity: same bytes. */
-weir_status connector_binding_text(const weir_binding *binding, weir_bytes *out, weir_error *err);
+weir_status connector_binding_text(const weir_binding *binding, weir_bytes *out,
+                                   weir_error *err);
 /* WEIR_OK when equal; else WEIR_E_CONFLICT (another target) or WEIR_E_SCHEMA, with the difference column
  * by column. `where` begins the message. */
-weir_status connector_binding_compare(const char *where, const void *pinned, size_t pinned_size,
-                                      const void *now, size_t now_size, weir_error *err);
+weir_status connector_binding_compare(const char *where, const void *pinned,
+                                      size_t pinned_size, const void *now,
+                                      size_t now_size, weir_error *err);
 
 #endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite store: making, opening, owning, closing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sqlite.h"
+
+#define OPEN_APPLICATION_ID 0x77656972 /* "weir" */
+#define OPEN_SCHEMA_VERSION 1
+enum { OPEN_BUSY_MS = 5000 };
+
+/* Every row carries a sum over itself (sq_put). part: a sink's part of a decision; `entries` counts its
+ * descriptors, so that a lost one shows. */
+static const char open_schema[] =
+    "CREATE TABLE meta(id INTEGER PRIMARY KEY CHECK(id=1), pipeline TEXT NOT NULL, "
+    "deployment BLOB NOT "
+    "NULL, sum BLOB NOT NULL);"
+    "CREATE TABLE lease(id INTEGER PRIMARY KEY CHECK(id=1), token INTEGER NOT NULL, "
+    "last_attempt INTEGER "
+    "NOT NULL, sum BLOB NOT NULL);"
+    "CREATE TABLE attempt(attempt INTEGER PRIMARY KEY, state INTEGER NOT NULL, token "
+    "INTEGER NOT NULL, sum "
+    "BLOB NOT NULL);"
+    "CREATE TABLE entry(attempt INTEGER NOT NULL, kind INTEGER NOT NULL, sink TEXT NOT "
+    "NULL, participant "
+    "INTEGER NOT NULL, present INTEGER NOT NULL, data BLOB, sum BLOB NOT NULL, PRIMARY "
+    "KEY(attempt, kind, "
+    "sink, participant)) WITHOUT ROWID;"
+    "CREATE TABLE part(attempt INTEGER NOT NULL, sink TEXT NOT NULL, token INTEGER NOT "
+    "NULL, digest BLOB "
+    "NOT NULL, has_rows INTEGER NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL, "
+    "entries INTEGER "
+    "NOT NULL, sum BLOB NOT NULL, PRIMARY KEY(attempt, sink)) WITHOUT ROWID;"
+    "CREATE TABLE cursor(kind INTEGER NOT NULL, sink TEXT NOT NULL, checkpoint INTEGER "
+    "NOT NULL, token "
+    "INTEGER NOT NULL, digest BLOB NOT NULL, has_rows INTEGER NOT NULL, rows INTEGER NOT "
+    "NULL, bytes "
+    "INTEGER NOT NULL, sum BLOB NOT NULL, PRIMARY KEY(kind, sink)) WITHOUT ROWID;"
+    "CREATE TABLE position(source TEXT PRIMARY KEY, present INTEGER NOT NULL, data BLOB, "
+    "rows INTEGER NOT "
+    "NULL, sum BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE binding(sink TEXT PRIMARY KEY, data BLOB NOT NULL, sum BLOB NOT NULL) "
+    "WITHOUT ROWID;";
+
+static int open_wal_hook(void *ctx, sqlite3 *db, const char *name, int pages) {
+  (void)db;
+  (void)name;
+  ((sq_store *)ctx)->wal_pages = pages;
+  return SQLITE_OK;
+}
+
+static weir_status open_read_int(sq_store *store, const char *sql, int *out,
+                                 weir_error *err) {
+  sqlite3_stmt *s = NULL;
+  int rc = sqlite3_prepare_v2(store->db, sql, -1, &s, NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(s);
+  weir_status status = WEIR_OK;
+  if (rc == SQLITE_ROW) {
+    *out = sqlite3_column_int(s, 0);
+  } else {
+    status = sq_error(store, rc, sql, err);
+  }
+  sqlite3_finalize(s);
+  return status;
+}
+
+/* *fresh: the file has nothing in it yet. */
+static weir_status open_check_format(sq_store *store, bool *fresh, weir_error *err) {
+  int application = 0, version = 0, tables = 0;
+  BASE_TRY(open_read_int(store, "PRAGMA application_id", &application, err));
+  BASE_TRY(open_read_int(store, "PRAGMA user_version", &version, err));
+  BASE_TRY(open_read_int(store, "SELECT count(*) FROM sqlite_master", &tables, err));
+  *fresh = application == 0 && version == 0 && tables == 0;
+  if (*fresh) return WEIR_OK;
+  if (application != OPEN_APPLICATION_ID) {
+    return weir_error_set(err, WEIR_E_CORRUPT, 0,
+                          "%s is no checkpoint store of weir; move it away", store->path);
+  }
+  if (version != OPEN_SCHEMA_VERSION) {
+    return weir_error_set(
+        err, WEIR_E_NOT_IMPLEMENTED, 0,
+        "checkpoint store %s has version %d, this weir knows version %d; use the weir "
+        "that wrote it",
+        store->path, version, OPEN_SCHEMA_VERSION);
+  }
+  return WEIR_OK;
+}
+
+/* Schema, deployment and the first lease are one transaction: the deployment's identity exists whole or
+ * not at all, and is made once. */
+static weir_status open_create(sq_store *store, const char *pipeline, weir_error *err) {
+  uint8_t deployment[BASE_UUID_SIZE];
+  BASE_TRY(base_uuid_new(deployment, err));
+  BASE_TRY(sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err));
+  BASE_TRY(sq_exec(store, open_schema, "making the tables", err));
+  BASE_TRY(sq_exec(store, "PRAGMA application_id=2003134834; PRAGMA user_version=1",
+                   "marking the file", err));
+  sq_value meta[] = {sq_text(pipeline), sq_blob(deployment, sizeof(deployment))};
+  BASE_TRY(sq_put(store, SQ_META_ADD, "meta", meta, BASE_COUNT(meta), err));
+  store->token = 1;
+  store->last_attempt = 0;
+  sq_value lease[] = {sq_int(store->token), sq_int(0)};
+  BASE_TRY(sq_put(store, SQ_LEASE_TAKE, "lease", lease, BASE_COUNT(lease), err));
+  if (WEIR_FAULT("store.create.before")) {
+    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be made",
+                          store->path);
+  }
+  BASE_TRY(sq_exec(store, "COMMIT", "making the store", err));
+  if (WEIR_FAULT("store.create.after")) {
+    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be made",
+                          store->path);
+  }
+  return WEIR_OK;
+}
+
+static weir_status open_check_pipeline(sq_store *store, const char *pipeline,
+                                       weir_error *err) {
+  sqlite3_stmt *s = NULL;
+  bool row = false;
+  BASE_TRY(sq_get(store, SQ_META_READ, &s, err));
+  BASE_TRY(sq_step(store, s, &row, err));
+  if (!row) {
+    return weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s names no pipeline",
+                          store->path);
+  }
+  weir_status status = sq_verify(store, s, "meta", err);
+  const char *owner = (const char *)sqlite3_column_text(s, 0);
+  if (!status && strcmp(owner ? owner : "", pipeline) != 0) {
+    status = weir_error_set(
+        err, WEIR_E_CONFLICT, 0,
+        "checkpoint store %s belongs to pipeline '%s', this is pipeline '%s'; give each "
+        "a state folder of its own",
+        store->path, owner ? owner : "", pipeline);
+  }
+  sqlite3_reset(s);
+  return status;
+}
+
+static weir_status open_take_lease(sq_store *store, weir_error *err) {
+  sqlite3_stmt *s = NULL;
+  bool row = false;
+  BASE_TRY(sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err));
+  BASE_TRY(sq_get(store, SQ_LEASE_READ, &s, err));
+  BASE_TRY(sq_step(store, s, &row, err));
+  weir_status status =
+      row ? sq_verify(store, s, "lease", err)
+          : weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s has no lease row",
+                           store->path);
+  uint64_t token = row ? (uint64_t)sqlite3_column_int64(s, 0) : 0;
+  uint64_t last = row ? (uint64_t)sqlite3_column_int64(s, 1) : 0;
+  sqlite3_reset(s);
+  BASE_TRY(status);
+  store->token = token + 1;
+  store->last_attempt = last;
+  sq_value lease[] = {sq_int(store->token), sq_int(last)};
+  BASE_TRY(sq_put(store, SQ_LEASE_TAKE, "lease", lease, BASE_COUNT(lease), err));
+  if (WEIR_FAULT("store.lease.before")) {
+    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",
+                          store->path);
+  }
+  BASE_TRY(sq_exec(store, "COMMIT", "taking the lease", err));
+  if (WEIR_FAULT("store.lease.after")) {
+    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",
+                          store->path);
+  }
+  return WEIR_OK;
+}
+
+/* All frames are copied into the database and synced there. A reader may keep the WAL from being cut,
+ * which does no harm. */
+static weir_status open_settle_wal(sq_store *store, weir_error *err) {
+  int frames = 0, copied = 0;
+  int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, &frames,
+                                     &copied);
+  if (rc == SQLITE_OK || ((rc & 0xff) == SQLITE_BUSY && frames >= 0 && frames == copied))
+    return WEIR_OK;
+  return sq_error(store, rc, "settling the WAL", err);
+}
+
+static void sq_close(weir_store *base) {
+  sq_store *store = (sq_store *)base;
+  for (size_t i = 0; i < SQ_STATEMENTS; i++) sqlite3_finalize(store->statements[i]);
+  if (store->db) {
+    /* A store that broke, or is not ours, is left as it lies. */
+    if (base->broken || base->read_only) {
+      sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
+    sqlite3_close(store->db);
+  }
+  base_sha256_done(&store->sha);
+  if (store->lock_fd >= 0)
+    close(store->lock_fd); /* last: the lease is free from here on */
+  free(store->path);
+  free(store);
+}
+
+static const store_ops sq_ops = {sq_load, sq_check_lease, sq_apply, sq_close};
+
+static weir_status open_new(sq_store **out, weir_error *err) {
+  sq_store *store = base_calloc(1, sizeof(*store), err);
+  if (!store) return WEIR_E_NOMEM;
+  store->base.ops = &sq_ops;
+  store->lock_fd = -1;
+  weir_status status = base_sha256_init(&store->sha, err);
+  if (status) {
+    free(store);
+    return status;
+  }
+  *out = store;
+  return WEIR_OK;
+}
+
+static weir_status open_connect(sq_store *store, const char *file, int flags,
+                                weir_error *err) {
+  int rc = sqlite3_open_v2(file, &store->db,
+                           flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+  if (rc != SQLITE_OK) return sq_error(store, rc, "opening", err);
+  sqlite3_busy_timeout(store->db, OPEN_BUSY_MS);
+  /* A damaged file must not be able to run anything, nor be read past its cells. */
+  sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+  return sq_exec(store, "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY",
+                 "setting up", err);
+}
+
+/* SQLite would make it with the umask's mode; -wal and -shm take the mode from it. */
+static weir_status open_make_file(const char *path, weir_error *err) {
+  struct stat st;
+  if (stat(path, &st) == 0) return WEIR_OK;
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return base_io_error(err, errno, "make", path);
+  close(fd);
+  return WEIR_OK;
+}
+
+static weir_status open_set_wal(sq_store *store, weir_error *err) {
+  sqlite3_stmt *s = NULL;
+  int rc = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode=WAL", -1, &s, NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(s);
+  const unsigned char *mode = rc == SQLITE_ROW ? sqlite3_column_text(s, 0) : NULL;
+  bool wal = mode && strcmp((const char *)mode, "wal") == 0;
+  sqlite3_finalize(s);
+  if (rc != SQLITE_ROW) return sq_error(store, rc, "switching to a WAL", err);
+  if (!wal) {
+    return weir_error_set(
+        err, WEIR_E_IO, 0,
+        "checkpoint store %s: this file system cannot hold a WAL; use another folder",
+        store->path);
+  }
+  return sq_exec(store, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=8388608",
+                 "setting up", err);
+}
+
+static weir_status open_owned(sq_store *store, const char *folder, const char *pipeline,
+                              weir_error *err) {
+  bool fresh = false;
+  BASE_TRY(store_folder_own(folder, &store->lock_fd, err));
+  if (WEIR_FAULT("store.open.locked")) {
+    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be opened",
+                          store->path);
+  }
+  BASE_TRY(open_make_file(store->path, err));
+  BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READWRITE, err));
+  BASE_TRY(open_check_format(store, &fresh, err));
+  if (fresh)
+    BASE_TRY(sq_exec(store, "PRAGMA auto_vacuum=INCREMENTAL", "setting up", err));
+  BASE_TRY(open_set_wal(store, err));
+  sqlite3_wal_hook(store->db, open_wal_hook,
+                   store); /* also ends SQLite's own checkpoints */
+  if (fresh) {
+    BASE_TRY(open_create(store, pipeline, err));
+  } else {
+    BASE_TRY(open_settle_wal(store, err));
+    BASE_TRY(open_check_pipeline(store, pipeline, err));
+    BASE_TRY(open_take_lease(store, err));
+  }
+  return store_folder_sync(folder, err);
+}
+
+weir_status weir_store_open(const char *state, const char *pipeline, weir_store **out,
+                            weir_error *err) {
+  sq_store *store = NULL;
+  BASE_TRY(open_new(&store, err));
+  store->path = store_folder_file(state, err);
+  weir_status status =
+      store->path ? open_owned(store, state, pipeline, err) : WEIR_E_NOMEM;
+  if (status) {
+    store_break(&store->base, status, err); /* so that closing changes nothing */
+    sq_close(&store->base);
+    return status;
+  }
+  *out = &store->base;
+  return WEIR_OK;
+}
+
+weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
+                                   weir_error *err) {
+  sq_store *store = NULL;
+  weir_status status = WEIR_OK;
+  BASE_TRY(open_new(&store, err));
+  store->in_memory = true;
+  store->path = base_strdup("in memory", err);
+  status = store->path ? WEIR_OK : WEIR_E_NOMEM;
+  if (!status) {
+    status =
+        open_connect(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+  }
+  if (!status) status = open_create(store, pipeline, err);
+  if (status) {
+    sq_close(&store->base);
+    return status;
+  }
+  *out = &store->base;
+  return WEIR_OK;
+}
+
+static weir_status open_reader(sq_store *store, weir_error *err) {
+  struct stat st;
+  bool fresh = false;
+  /* Looked at by name only: opening and closing the file here would drop the locks that this process
+   * may hold on it as owner. */
+  if (stat(store->path, &st)) return base_io_error(err, errno, "find", store->path);
+  BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READONLY, err));
+  BASE_TRY(open_check_format(store, &fresh, err));
+  if (!fresh) return WEIR_OK;
+  return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "checkpoint store %s holds nothing yet",
+                        store->path);
+}
+
+weir_status weir_store_open_read(const char *state, weir_store **out, weir_error *err) {
+  sq_store *store = NULL;
+  BASE_TRY(open_new(&store, err));
+  store->base.read_only = true;
+  store->path = store_folder_file(state, err);
+  weir_status status = store->path ? open_reader(store, err) : WEIR_E_NOMEM;
+  if (status) {
+    sq_close(&store->base);
+    return status;
+  }
+  *out = &store->base;
+  return WEIR_OK;
+}
