@@ -147,6 +147,15 @@ def changed_files():
     return names
 
 
+def without_notes(text):
+    """Drops the analyzer's path, dozens of lines a finding: `clang-tidy -p build/release FILE` shows it."""
+    kept, note = [], False
+    for line in text.splitlines():
+        note = ": note: " in line or (note and not re.search(r": (error|warning): ", line))
+        kept += [] if note else [line]
+    return "\n".join(kept)
+
+
 def check_tidy():
     build = ROOT / "build/release"
     database = build / "compile_commands.json"
@@ -181,7 +190,7 @@ def check_tidy():
         if done.returncode == 0:
             stamp.touch()
             return ""
-        return done.stdout.replace(f"{ROOT}/", "").strip() or done.stderr.strip()
+        return without_notes(done.stdout.replace(f"{ROOT}/", "")).strip() or done.stderr.strip()
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for answer in pool.map(run, todo):
