@@ -8,6 +8,8 @@ install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MAT
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${WEIR_THIRD_PARTY}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+install(FILES packaging/weir@.service DESTINATION lib/systemd/system)
+
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${config_folder})
 configure_package_config_file(packaging/weir-config.cmake.in ${CMAKE_BINARY_DIR}/weir-config.cmake
