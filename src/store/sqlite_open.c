@@ -2,6 +2,7 @@
 /* The SQLite store: making, opening, owning, closing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,8 +10,10 @@
 
 #include "store/sqlite.h"
 
-#define OPEN_APPLICATION_ID 0x77656972 /* "weir" */
+#define OPEN_APPLICATION_ID 2003134834 /* "weir" */
 #define OPEN_SCHEMA_VERSION 1
+#define OPEN_TEXT_(x) #x
+#define OPEN_TEXT(x) OPEN_TEXT_(x)
 enum { OPEN_BUSY_MS = 5000 };
 
 /* Every row carries a sum over itself (sq_put). part: a sink's part of a decision; `entries` counts its
@@ -68,14 +71,10 @@ static weir_status open_read_int(sq_store *store, const char *sql, int *out,
   return status;
 }
 
-/* *fresh: the file has nothing in it yet. */
-static weir_status open_check_format(sq_store *store, bool *fresh, weir_error *err) {
-  int application = 0, version = 0, tables = 0;
+static weir_status open_check_format(sq_store *store, weir_error *err) {
+  int application = 0, version = 0;
   BASE_TRY(open_read_int(store, "PRAGMA application_id", &application, err));
   BASE_TRY(open_read_int(store, "PRAGMA user_version", &version, err));
-  BASE_TRY(open_read_int(store, "SELECT count(*) FROM sqlite_master", &tables, err));
-  *fresh = application == 0 && version == 0 && tables == 0;
-  if (*fresh) return WEIR_OK;
   if (application != OPEN_APPLICATION_ID) {
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
                           "%s is no checkpoint store of weir; move it away", store->path);
@@ -90,31 +89,21 @@ static weir_status open_check_format(sq_store *store, bool *fresh, weir_error *e
   return WEIR_OK;
 }
 
-/* Schema, deployment and the first lease are one transaction: the deployment's identity exists whole or
- * not at all, and is made once. */
-static weir_status open_create(sq_store *store, const char *pipeline, weir_error *err) {
+/* Schema, deployment and a lease that nobody has held yet. */
+static weir_status open_fill(sq_store *store, const char *pipeline, weir_error *err) {
   uint8_t deployment[BASE_UUID_SIZE];
   BASE_TRY(base_uuid_new(deployment, err));
   BASE_TRY(sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err));
   BASE_TRY(sq_exec(store, open_schema, "making the tables", err));
-  BASE_TRY(sq_exec(store, "PRAGMA application_id=2003134834; PRAGMA user_version=1",
-                   "marking the file", err));
+  BASE_TRY(sq_exec(store, "PRAGMA application_id=" OPEN_TEXT(OPEN_APPLICATION_ID),
+                   "marking", err));
+  BASE_TRY(sq_exec(store, "PRAGMA user_version=" OPEN_TEXT(OPEN_SCHEMA_VERSION),
+                   "marking", err));
   sq_value meta[] = {sq_text(pipeline), sq_blob(deployment, sizeof(deployment))};
   BASE_TRY(sq_put(store, SQ_META_ADD, "meta", meta, BASE_COUNT(meta), err));
-  store->token = 1;
-  store->last_attempt = 0;
-  sq_value lease[] = {sq_int(store->token), sq_int(0)};
+  sq_value lease[] = {sq_int(0), sq_int(0)};
   BASE_TRY(sq_put(store, SQ_LEASE_TAKE, "lease", lease, BASE_COUNT(lease), err));
-  if (WEIR_FAULT("store.create.before")) {
-    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be made",
-                          store->path);
-  }
-  BASE_TRY(sq_exec(store, "COMMIT", "making the store", err));
-  if (WEIR_FAULT("store.create.after")) {
-    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be made",
-                          store->path);
-  }
-  return WEIR_OK;
+  return sq_exec(store, "COMMIT", "making the store", err);
 }
 
 static weir_status open_check_pipeline(sq_store *store, const char *pipeline,
@@ -229,8 +218,6 @@ static weir_status open_connect(sq_store *store, const char *file, int flags,
 
 /* SQLite would make it with the umask's mode; -wal and -shm take the mode from it. */
 static weir_status open_make_file(const char *path, weir_error *err) {
-  struct stat st;
-  if (stat(path, &st) == 0) return WEIR_OK;
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return base_io_error(err, errno, "make", path);
   close(fd);
@@ -255,29 +242,84 @@ static weir_status open_set_wal(sq_store *store, weir_error *err) {
                  "setting up", err);
 }
 
+static weir_status open_sync_file(const char *path, weir_error *err) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return base_io_error(err, errno, "open", path);
+  weir_status status = base_fsync(fd, path, err);
+  close(fd);
+  return status;
+}
+
+static weir_status open_fill_file(const char *path, const char *pipeline,
+                                  weir_error *err) {
+  sq_store *store = NULL;
+  BASE_TRY(open_new(&store, err));
+  store->path = base_strdup(path, err);
+  weir_status status = store->path ? open_make_file(path, err) : WEIR_E_NOMEM;
+  if (!status) status = open_connect(store, path, SQLITE_OPEN_READWRITE, err);
+  if (!status) {
+    status = sq_exec(store,
+                     "PRAGMA synchronous=OFF; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA "
+                     "journal_mode=MEMORY",
+                     "setting up", err);
+  }
+  if (!status) status = open_fill(store, pipeline, err);
+  if (!status) status = open_set_wal(store, err);
+  sq_close(&store->base);
+  return status;
+}
+
+/* `path` itself (when `all`) and what SQLite keeps beside it: a WAL without its database would be
+ * taken for a part of the next one of that name. */
+static weir_status open_remove(const char *path, bool all, weir_error *err) {
+  static const char *const tails[] = {"", "-wal", "-shm", "-journal"};
+  for (size_t i = all ? 0 : 1; i < BASE_COUNT(tails); i++) {
+    char *name = base_format(err, "%s%s", path, tails[i]);
+    if (!name) return WEIR_E_NOMEM;
+    bool failed = unlink(name) && errno != ENOENT;
+    weir_status status = failed ? base_io_error(err, errno, "remove", name) : WEIR_OK;
+    free(name);
+    BASE_TRY(status);
+  }
+  return WEIR_OK;
+}
+
+/* The store comes to be under another name, whole and synced, and is then renamed: the deployment's
+ * identity exists or does not, and is made once. */
+static weir_status open_create(const char *path, const char *pipeline, weir_error *err) {
+  weir_status status = WEIR_OK;
+  char *temp = base_format(err, "%s.new", path);
+  if (!temp) return WEIR_E_NOMEM;
+  BASE_GOTO(status, open_remove(temp, true, err));
+  BASE_GOTO(status, open_remove(path, false, err));
+  BASE_GOTO(status, open_fill_file(temp, pipeline, err));
+  BASE_GOTO(status, open_sync_file(temp, err));
+  if (WEIR_FAULT("store.create.before") || rename(temp, path)) {
+    status = base_io_error(err, errno, "make", path);
+  } else if (WEIR_FAULT("store.create.after")) {
+    status = base_io_error(err, EIO, "make", path);
+  }
+out:
+  free(temp);
+  return status;
+}
+
 static weir_status open_owned(sq_store *store, const char *folder, const char *pipeline,
                               weir_error *err) {
-  bool fresh = false;
+  struct stat st;
   BASE_TRY(store_folder_own(folder, &store->lock_fd, err));
-  if (WEIR_FAULT("store.open.locked")) {
-    return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be opened",
-                          store->path);
-  }
-  BASE_TRY(open_make_file(store->path, err));
+  if (WEIR_FAULT("store.open.locked"))
+    return base_io_error(err, EIO, "open", store->path);
+  if (stat(store->path, &st) || st.st_size == 0)
+    BASE_TRY(open_create(store->path, pipeline, err));
   BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READWRITE, err));
-  BASE_TRY(open_check_format(store, &fresh, err));
-  if (fresh)
-    BASE_TRY(sq_exec(store, "PRAGMA auto_vacuum=INCREMENTAL", "setting up", err));
+  BASE_TRY(open_check_format(store, err));
   BASE_TRY(open_set_wal(store, err));
   sqlite3_wal_hook(store->db, open_wal_hook,
                    store); /* also ends SQLite's own checkpoints */
-  if (fresh) {
-    BASE_TRY(open_create(store, pipeline, err));
-  } else {
-    BASE_TRY(open_settle_wal(store, err));
-    BASE_TRY(open_check_pipeline(store, pipeline, err));
-    BASE_TRY(open_take_lease(store, err));
-  }
+  BASE_TRY(open_settle_wal(store, err));
+  BASE_TRY(open_check_pipeline(store, pipeline, err));
+  BASE_TRY(open_take_lease(store, err));
   return store_folder_sync(folder, err);
 }
 
@@ -309,7 +351,8 @@ weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
     status =
         open_connect(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
   }
-  if (!status) status = open_create(store, pipeline, err);
+  if (!status) status = open_fill(store, pipeline, err);
+  if (!status) status = open_take_lease(store, err);
   if (status) {
     sq_close(&store->base);
     return status;
@@ -320,15 +363,15 @@ weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
 
 static weir_status open_reader(sq_store *store, weir_error *err) {
   struct stat st;
-  bool fresh = false;
   /* Looked at by name only: opening and closing the file here would drop the locks that this process
    * may hold on it as owner. */
   if (stat(store->path, &st)) return base_io_error(err, errno, "find", store->path);
+  if (st.st_size == 0) {
+    return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
+                          "checkpoint store %s holds nothing yet", store->path);
+  }
   BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READONLY, err));
-  BASE_TRY(open_check_format(store, &fresh, err));
-  if (!fresh) return WEIR_OK;
-  return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "checkpoint store %s holds nothing yet",
-                        store->path);
+  return open_check_format(store, err);
 }
 
 weir_status weir_store_open_read(const char *state, weir_store **out, weir_error *err) {

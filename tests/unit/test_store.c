@@ -561,6 +561,25 @@ static void test_a_replaced_file_fences(void **state) {
   assert_int_equal(weir_store_abort(f->store, 1, &f->err), WEIR_E_FENCED);
 }
 
+static void test_a_wal_without_its_file_is_dropped(void **state) {
+  fixture *f = *state;
+  char command[400];
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  OK(decide(f, 1, 10, false));
+  /* As a kill and a careless hand would leave it. */
+  snprintf(command, sizeof(command), "mkdir '%s/b' && cp '%s-wal' '%s/b/store.db-wal'",
+           f->dir, f->db, f->dir);
+  assert_int_equal(system(command), 0);
+  weir_store_close(f->store);
+  f->store = NULL;
+  snprintf(f->state, sizeof(f->state), "%s/b", f->dir);
+  open_store(f);
+  weir_store_state *s = load(f);
+  assert_int_equal(s->last_attempt, 0);
+  assert_int_equal(s->token, 1);
+  weir_store_state_free(s);
+}
+
 static void test_network_file_systems(void **state) {
   (void)state;
   weir_error err = {0};
@@ -990,6 +1009,7 @@ int main(int argc, char **argv) {
       DISK(test_a_lost_lease_writes_nothing),
       DISK(test_check_lease_sees_the_newer_owner),
       DISK(test_a_replaced_file_fences),
+      DISK(test_a_wal_without_its_file_is_dropped),
       DISK(test_network_file_systems),
       DISK(test_read_beside_the_owner),
       DISK(test_read_of_a_closed_store),
