@@ -51,7 +51,8 @@ typedef enum coord_event_type {
   COORD_INTENT,
   COORD_RESERVED, /* attempt | error: answer to COORD_RESERVE */
   COORD_BEGUN,    /* sink, participant, attempt | error: answer to COORD_BEGIN */
-  /* lane, attempt, bytes = position (absent: none), rows = rows of the lane so far */
+  /* lane, attempt, bytes = position (absent: none), rows = rows of the lane since the
+   * deployment began */
   COORD_BARRIER_SENT,
   COORD_LANE_ENDED, /* lane, generation, bytes = position, rows: its last barrier */
   /* sink, participant, attempt, rows, nbytes: taken in this attempt */
@@ -92,7 +93,8 @@ typedef struct coord_event {
   const weir_error *error; /* NULL: it went well; borrowed */
 } coord_event;
 
-/* ---- commands: what to do. Everything pointed to is valid until the next coord_step. */
+/* ---- commands: what to do. Everything pointed to is valid until the next coord_step; what RESERVE,
+ * DECIDE, COMMIT and CLEAN point to is valid until their answer is stepped. */
 typedef enum coord_command_type {
   COORD_TAKE_OVER,  /* sink: take_over, then observe_cursor -> OBSERVED */
   COORD_GET_INTENT, /* sink, participant, attempt -> INTENT */
@@ -106,10 +108,10 @@ typedef enum coord_command_type {
   COORD_DECIDE,   /* decision: store, durable -> DECIDED */
   COORD_ABORT,    /* attempt: store, durable -> ABORTED */
   COORD_ROLLBACK, /* sink, participant, attempt: rollback_epoch -> ROLLED_BACK */
-  /* generation: all lanes; a push that waits returns -> STOPPED each */
+  /* generation (the present one, from 0): all lanes; a push that waits returns -> STOPPED each */
   COORD_STOP_LANES,
   COORD_PURGE, /* sink, participant, generation: drop what is older -> PURGED */
-  /* lane, generation, position: go there, be live again -> SOUGHT */
+  /* lane, generation, position, rows: go there, be live again -> SOUGHT */
   COORD_SEEK,
   /* sink, batch: check the lease if `repeat`, commit_aggregated -> COMMITTED */
   COORD_COMMIT,
@@ -130,6 +132,7 @@ typedef struct coord_command {
   uint64_t attempt;
   uint64_t next;
   uint64_t generation;
+  uint64_t rows; /* SEEK: of the lane at that position, since the deployment began */
   int repeat;
   int has_position;
   const uint8_t *position;
@@ -176,7 +179,8 @@ void coord_sink_cursors(const coord *c, uint32_t sink, weir_cursor *decided,
 int coord_position(const coord *c, uint32_t lane, const uint8_t **data, size_t *size);
 
 /* SHA-256 over ordered participants and descriptors of one sink's part of an attempt. */
-void coord_digest(const char *sink_id, uint64_t attempt, const weir_commit_entry *entries,
-                  size_t n, uint8_t out[WEIR_DIGEST_SIZE]);
+weir_status coord_digest(const char *sink_id, uint64_t attempt,
+                         const weir_commit_entry *entries, size_t n,
+                         uint8_t out[WEIR_DIGEST_SIZE], weir_error *err);
 
 #endif

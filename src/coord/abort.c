@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Failures before a decision: Abort durable first, then rollback_epoch on every committable sink, then
+ * the rewind of every lane to the last decided position.
+ */
+#include <inttypes.h>
+
+#include "coord/state.h"
+
+/* ---- counting */
+
+static bool may_be_tried_again(const weir_error *error) {
+  return error->code != WEIR_E_BAD_DATA && !(error->flags & WEIR_ERR_BAD_DATA) &&
+         (error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT));
+}
+
+bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
+                         uint32_t lane) {
+  bool as_before = c->aborts && c->cause == error->code && c->cause_sink == sink &&
+                   c->cause_lane == lane;
+  c->aborts++;
+  c->same = as_before ? c->same + 1 : 1;
+  c->cause = error->code;
+  c->cause_sink = sink;
+  c->cause_lane = lane;
+  int64_t wait = c->backoff_min;
+  for (uint32_t i = 1; i < c->aborts && wait < c->backoff_max; i++) {
+    wait = coord_grow_backoff(c, wait);
+  }
+  c->backoff_until = coord_later(c, wait);
+  bool again = may_be_tried_again(error) && c->same < COORD_CAUSE_LIMIT;
+  if (again || c->stopping) return !again;
+  c->error = *error;
+  const char *who = sink < c->n_sinks   ? c->sinks[sink].id
+                    : lane < c->n_lanes ? c->lanes[lane].name
+                                        : "checkpoint";
+  if (may_be_tried_again(error)) {
+    weir_error_prefix(&c->error, error->code,
+                      "%s: attempt %" PRIu64 " is the %" PRIu32
+                      "th in a row that failed for one cause",
+                      who, c->attempt, c->same);
+  }
+  return true;
+}
+
+/* ---- abort */
+
+/* C7: Abort is durable before anything is rolled back. The lanes are stopped at the same time, since
+ * what they push is going to be dropped. */
+weir_status coord_abort(coord *c, const weir_error *error, uint32_t sink, uint32_t lane,
+                        weir_error *err) {
+  c->stopping = coord_count_failure(c, error, sink, lane) || c->stopping;
+  BASE_TRY(coord_enter(c, PHASE_ABORTING, err));
+  for (uint32_t i = 0; i < c->n_lanes; i++) {
+    c->lanes[i].stop = ASK_SENT;
+    c->lanes[i].seek = ASK_NOT;
+  }
+  coord_command command = {.type = COORD_STOP_LANES,
+                           .sink = COORD_NONE,
+                           .lane = COORD_NONE,
+                           .attempt = c->attempt,
+                           .generation = c->generation};
+  if (c->n_lanes) BASE_TRY(coord_push(c, &command, err));
+  command.type = COORD_ABORT;
+  return coord_push(c, &command, err);
+}
+
+/* The attempt that was reserved ahead and took nothing: the run ends without it. */
+weir_status coord_withdraw(coord *c, weir_error *err) {
+  BASE_TRY(coord_enter(c, PHASE_ABORTING, err));
+  c->withdrawing = true;
+  return coord_push(c,
+                    &(coord_command){.type = COORD_ABORT,
+                                     .sink = COORD_NONE,
+                                     .lane = COORD_NONE,
+                                     .attempt = c->attempt},
+                    err);
+}
+
+weir_status coord_fail(coord *c, const weir_error *error, uint32_t sink, uint32_t lane,
+                       weir_error *err) {
+  if (coord_attempt_running(c) && c->phase != PHASE_DECIDING) {
+    return coord_abort(c, error, sink, lane, err);
+  }
+  if (!c->failed) {
+    c->failed = true;
+    c->failure = *error;
+    c->failure_sink = sink;
+    c->failure_lane = lane;
+  }
+  return WEIR_OK;
+}
+
+/* A failure outside an answer. During a rewind it may still speak of the aborted attempt, and then it
+ * is of no interest: it counts once its lane was sought or its participant purged. After the decision
+ * was asked for it waits for the answer and aborts the attempt after it. */
+weir_status coord_on_failed(coord *c, coord_event *e, weir_error *err) {
+  if (!e->error) return coord_not_now(c, "failed without an error", err);
+  coord_lane *lane = NULL;
+  coord_part *part = NULL;
+  if (e->lane != COORD_NONE) {
+    lane = coord_event_lane(c, e, err);
+    if (!lane) return WEIR_E_INTERNAL;
+  } else {
+    part = coord_event_part(c, e, err);
+    if (!part) return WEIR_E_INTERNAL;
+  }
+  if (c->phase >= PHASE_FINISHING || c->withdrawing) return WEIR_OK;
+  bool rewinding = c->phase >= PHASE_ABORTING && c->phase <= PHASE_SEEKING;
+  if (rewinding && (lane ? lane->seek != ASK_DONE : part->purge != ASK_DONE))
+    return WEIR_OK;
+  if (lane) return coord_fail(c, e->error, COORD_NONE, e->lane, err);
+  return coord_fail(c, e->error, e->sink, COORD_NONE, err);
+}
+
+/* C8: only now, with Abort durable. Every committable sink, also those that never began. */
+static weir_status roll_back(coord *c, weir_error *err) {
+  BASE_TRY(coord_enter(c, PHASE_ROLLING_BACK, err));
+  BASE_TRY(coord_soil(c, err));
+  coord_command command = {
+      .type = COORD_ROLLBACK, .lane = COORD_NONE, .attempt = c->attempt};
+  for (uint32_t i = 0; i < c->n_sinks; i++) {
+    if (!c->sinks[i].committable) continue;
+    command.sink = i;
+    for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
+      command.participant = k + 1;
+      c->sinks[i].parts[k].rollback = ASK_SENT;
+      BASE_TRY(coord_push(c, &command, err));
+    }
+  }
+  return WEIR_OK;
+}
+
+weir_status coord_on_aborted(coord *c, coord_event *e, weir_error *err) {
+  bool resolving = c->phase == PHASE_RESOLVING;
+  if (!resolving && (c->phase != PHASE_ABORTING || e->attempt != c->attempt)) {
+    return coord_not_now(c, "aborted", err);
+  }
+  if (e->error) {
+    coord_halt_now(c, e->error);
+    return WEIR_OK;
+  }
+  return resolving ? coord_resolved(c, e->attempt, err) : roll_back(c, err);
+}
+
+weir_status coord_on_rolled_back(coord *c, coord_event *e, weir_error *err) {
+  coord_part *p = coord_event_part(c, e, err);
+  if (!p) return WEIR_E_INTERNAL;
+  if (c->phase != PHASE_ROLLING_BACK || e->attempt != c->attempt ||
+      p->rollback != ASK_SENT) {
+    return coord_not_now(c, "rolled back", err);
+  }
+  if (e->error) {
+    weir_error stop = *e->error;
+    weir_error_prefix(&stop, stop.code,
+                      "sink %s, participant %" PRIu32 ": rollback of attempt %" PRIu64
+                      " failed; nothing was decided, and the next start cleans up",
+                      c->sinks[e->sink].id, e->participant, c->attempt);
+    coord_halt_now(c, &stop);
+    return WEIR_OK;
+  }
+  p->rollback = ASK_DONE;
+  return WEIR_OK;
+}
+
+/* ---- rewind */
+
+weir_status coord_on_stopped(coord *c, coord_event *e, weir_error *err) {
+  coord_lane *lane = coord_event_lane(c, e, err);
+  if (!lane) return WEIR_E_INTERNAL;
+  if (e->generation < c->generation) return WEIR_OK;
+  if (c->phase < PHASE_ABORTING || c->phase > PHASE_STOPPING_LANES ||
+      lane->stop != ASK_SENT || e->generation != c->generation) {
+    return coord_not_now(c, "stopped", err);
+  }
+  lane->stop = ASK_DONE;
+  return WEIR_OK;
+}
+
+/* The generation is raised once no lane pushes any more, so all that is older than it is of the
+ * aborted attempt or was queued behind it. */
+static weir_status purge(coord *c, weir_error *err) {
+  BASE_TRY(coord_enter(c, PHASE_PURGING, err));
+  c->generation++;
+  coord_command command = {.type = COORD_PURGE,
+                           .lane = COORD_NONE,
+                           .attempt = c->attempt,
+                           .generation = c->generation};
+  for (uint32_t i = 0; i < c->n_sinks; i++) {
+    command.sink = i;
+    for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
+      command.participant = k + 1;
+      c->sinks[i].parts[k].purge = ASK_SENT;
+      BASE_TRY(coord_push(c, &command, err));
+    }
+  }
+  return WEIR_OK;
+}
+
+weir_status coord_on_purged(coord *c, coord_event *e, weir_error *err) {
+  coord_part *p = coord_event_part(c, e, err);
+  if (!p) return WEIR_E_INTERNAL;
+  if (e->generation < c->generation) return WEIR_OK;
+  if (c->phase != PHASE_PURGING || p->purge != ASK_SENT ||
+      e->generation != c->generation) {
+    return coord_not_now(c, "purged", err);
+  }
+  if (e->error) return coord_halt(c, e->error, err);
+  p->purge = ASK_DONE;
+  return WEIR_OK;
+}
+
+/* To the last decided position, never to the last one that was seen at the targets: what is decided
+ * will be published. */
+static weir_status seek(coord *c, uint32_t lane_index, weir_error *err) {
+  coord_lane *lane = &c->lanes[lane_index];
+  lane->seek = ASK_SENT;
+  lane->seek_retry_at = 0;
+  lane->ended = lane->barrier = false;
+  return coord_push(c,
+                    &(coord_command){.type = COORD_SEEK,
+                                     .sink = COORD_NONE,
+                                     .lane = lane_index,
+                                     .attempt = c->attempt,
+                                     .generation = c->generation,
+                                     .rows = lane->rows,
+                                     .has_position = lane->position.release != NULL,
+                                     .position = lane->position.data,
+                                     .position_size = lane->position.size},
+                    err);
+}
+
+weir_status coord_on_sought(coord *c, coord_event *e, weir_error *err) {
+  coord_lane *lane = coord_event_lane(c, e, err);
+  if (!lane) return WEIR_E_INTERNAL;
+  if (e->generation < c->generation) return WEIR_OK;
+  if (c->phase != PHASE_SEEKING || lane->seek != ASK_SENT ||
+      e->generation != c->generation) {
+    return coord_not_now(c, "sought", err);
+  }
+  if (!e->error) {
+    lane->seek = ASK_DONE;
+    lane->seek_backoff = 0;
+    return WEIR_OK;
+  }
+  if (coord_count_failure(c, e->error, COORD_NONE, e->lane))
+    return coord_halt(c, &c->error, err);
+  lane->seek = ASK_NOT;
+  lane->seek_backoff = coord_grow_backoff(c, lane->seek_backoff);
+  lane->seek_retry_at = coord_later(c, lane->seek_backoff);
+  return WEIR_OK;
+}
+
+static weir_status seek_lanes(coord *c, bool *moved, weir_error *err) {
+  bool all = true;
+  for (uint32_t i = 0; i < c->n_lanes; i++) {
+    coord_lane *lane = &c->lanes[i];
+    if (lane->seek == ASK_NOT && lane->seek_retry_at <= c->now) BASE_TRY(seek(c, i, err));
+    all = all && lane->seek == ASK_DONE;
+  }
+  if (!all) return WEIR_OK;
+  *moved = true;
+  return coord_enter(c, PHASE_BACKING_OFF, err);
+}
+
+/* ---- moves */
+
+static weir_status rolled_back(coord *c, bool *moved, weir_error *err) {
+  for (uint32_t i = 0; i < c->n_sinks; i++) {
+    if (!c->sinks[i].committable) continue;
+    for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
+      if (c->sinks[i].parts[k].rollback != ASK_DONE) return WEIR_OK;
+    }
+  }
+  *moved = true;
+  for (uint32_t i = 0; i < c->n_sinks; i++) c->sinks[i].preparing = ASK_NOT;
+  if (c->stopping) return coord_halt(c, &c->error, err);
+  if (c->withdrawing) return coord_enter(c, PHASE_FINISHING, err);
+  return coord_enter(c, PHASE_STOPPING_LANES, err);
+}
+
+weir_status coord_progress_abort(coord *c, bool *moved, weir_error *err) {
+  switch (c->phase) {
+    case PHASE_ROLLING_BACK:
+      return rolled_back(c, moved, err);
+    case PHASE_STOPPING_LANES:
+      for (uint32_t i = 0; i < c->n_lanes; i++) {
+        if (c->lanes[i].stop != ASK_DONE) return WEIR_OK;
+      }
+      *moved = true;
+      return purge(c, err);
+    case PHASE_PURGING:
+      for (uint32_t i = 0; i < c->n_sinks; i++) {
+        for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
+          if (c->sinks[i].parts[k].purge != ASK_DONE) return WEIR_OK;
+        }
+      }
+      *moved = true;
+      return coord_enter(c, PHASE_SEEKING, err);
+    case PHASE_SEEKING:
+      return seek_lanes(c, moved, err);
+    case PHASE_BACKING_OFF:
+      if (c->now < c->backoff_until) return WEIR_OK;
+      *moved = true;
+      return coord_name_next(c, err);
+    default:
+      return WEIR_OK;
+  }
+}
