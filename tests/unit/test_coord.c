@@ -417,7 +417,7 @@ static void test_a_checkpoint_that_was_asked_for(void **state) {
 static void test_pre_commit_and_commit_go_out_8_sinks_at_a_time(void **state) {
   (void)state;
   bench b;
-  char names[12][8];
+  char names[12][16];
   coord_sink sinks[12];
   for (int i = 0; i < 12; i++) {
     snprintf(names[i], sizeof(names[i]), "s%d", i);
