@@ -14,6 +14,7 @@ typedef struct array_view {
   const arrow_path *path;
   weir_error *err;
   int64_t end; /* offset + length */
+  bool dictionaries;
 } array_view;
 
 static bool slot_valid(const uint8_t *validity, int64_t i) {
@@ -52,7 +53,7 @@ static weir_status check_shape(const array_view *v) {
     return arrow_path_error(v->err, v->path, WEIR_E_SCHEMA,
                             "expected %" PRId64 " children, got %" PRId64,
                             v->node->n_children, a->n_children);
-  if ((a->dictionary == NULL) != (v->node->dictionary == NULL))
+  if (v->dictionaries && (a->dictionary == NULL) != (v->node->dictionary == NULL))
     return arrow_path_error(v->err, v->path, WEIR_E_SCHEMA, "%s a dictionary",
                             a->dictionary == NULL ? "lacks" : "does not expect");
   if ((a->n_buffers > 0 && a->buffers == NULL) ||
@@ -63,7 +64,7 @@ static weir_status check_shape(const array_view *v) {
     if (a->children[i] == NULL || a->children[i]->release == NULL)
       return arrow_path_error(v->err, v->path, WEIR_E_SCHEMA,
                               "child %" PRId64 " is missing or was released", i);
-  if (a->dictionary != NULL && a->dictionary->release == NULL)
+  if (v->dictionaries && a->dictionary != NULL && a->dictionary->release == NULL)
     return arrow_path_error(v->err, v->path, WEIR_E_SCHEMA,
                             "the dictionary was released");
   return WEIR_OK;
@@ -280,8 +281,13 @@ static const char *child_word(const arrow_node *parent, const arrow_path *path) 
 }
 
 weir_status arrow_array_check(const arrow_node *node, const struct ArrowArray *array,
-                              const arrow_path *path, weir_error *err) {
-  array_view v = {.node = node, .array = array, .path = path, .err = err};
+                              bool dictionaries, const arrow_path *path,
+                              weir_error *err) {
+  array_view v = {.node = node,
+                  .array = array,
+                  .path = path,
+                  .err = err,
+                  .dictionaries = dictionaries};
   weir_status status = check_shape(&v);
   if (status != WEIR_OK) return status;
   v.end = array->offset + array->length;
@@ -290,12 +296,13 @@ weir_status arrow_array_check(const arrow_node *node, const struct ArrowArray *a
   for (int64_t i = 0; i < array->n_children && status == WEIR_OK; i++) {
     const char *name = node->children[i].schema->name;
     arrow_path here = {path, child_word(node, path), i, name == NULL ? "" : name};
-    status = arrow_array_check(&node->children[i], array->children[i], &here, err);
+    status = arrow_array_check(&node->children[i], array->children[i], dictionaries,
+                               &here, err);
   }
   if (status == WEIR_OK) status = check_layout(&v);
-  if (status != WEIR_OK || node->dictionary == NULL) return status;
+  if (status != WEIR_OK || node->dictionary == NULL || !dictionaries) return status;
   arrow_path here = {path, "dictionary", 0, NULL};
-  return arrow_array_check(node->dictionary, array->dictionary, &here, err);
+  return arrow_array_check(node->dictionary, array->dictionary, true, &here, err);
 }
 
 #define FIRST_BAD_INDEX(type)                                                            \
@@ -356,8 +363,6 @@ weir_status arrow_indices_check(const arrow_node *node, const struct ArrowArray 
                               "the index at slot %" PRId64
                               " is outside the dictionary of %" PRId64 " values",
                               at, array->dictionary->length);
-    arrow_path here = {path, "dictionary", 0, NULL};
-    status = arrow_indices_check(node->dictionary, array->dictionary, &here, err);
   }
   for (int64_t i = 0; i < array->n_children && status == WEIR_OK; i++) {
     const char *name = node->children[i].schema->name;

@@ -86,13 +86,22 @@ int32_t arrow_path_column(const arrow_path *path);
 weir_status arrow_path_error(weir_error *err, const arrow_path *path, weir_status code,
                              const char *fmt, ...) WEIR_PRINTF(4, 5);
 
-/* Everything weir_batch_new checks of one array and what hangs under it. */
+/* Everything weir_batch_new checks of one array and what hangs under it; dictionaries must
+ * be there and are checked if `dictionaries`, else they are not looked at. */
 weir_status arrow_array_check(const arrow_node *node, const struct ArrowArray *array,
-                              const arrow_path *path, weir_error *err);
-/* That every dictionary index of a valid slot, at any depth, is within its dictionary.
- * The array has passed arrow_array_check. */
+                              bool dictionaries, const arrow_path *path, weir_error *err);
+/* That every dictionary index of a valid slot, at any depth but within the dictionaries
+ * themselves, is within its dictionary. The array has passed arrow_array_check. */
 weir_status arrow_indices_check(const arrow_node *node, const struct ArrowArray *array,
                                 const arrow_path *path, weir_error *err);
+/* As weir_batch_new for an array that has passed the checks already (all but that for nulls
+ * where there may be none). */
+weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
+                             weir_batch **out, weir_error *err);
+
+/* Whether two fields have the same type, nullability of `got` within that of `want`; the
+ * fields' own names and flags aside. */
+bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema *got);
 
 /* Bytes of the buffers that `length` slots from `start` (counted without array->offset)
  * reach. */

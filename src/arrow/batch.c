@@ -104,14 +104,19 @@ static weir_status check_nulls(const arrow_node *root, const struct ArrowArray *
 
 weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,
                            weir_batch **out, weir_error *err) {
-  weir_batch *batch = NULL;
   if (array == NULL || array->release == NULL)
     return weir_error_set(err, WEIR_E_SCHEMA, 0,
                           "batch: there is no array, or it was released");
-  const arrow_node *root = arrow_schema_root(schema);
-  weir_status status = arrow_array_check(root, array, NULL, err);
+  weir_status status =
+      arrow_array_check(arrow_schema_root(schema), array, true, NULL, err);
   if (status != WEIR_OK) return weir_error_prefix(err, status, "batch");
-  status = check_nulls(root, array, err);
+  return arrow_batch_wrap(schema, array, out, err);
+}
+
+weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
+                             weir_batch **out, weir_error *err) {
+  weir_batch *batch = NULL;
+  weir_status status = check_nulls(arrow_schema_root(schema), array, err);
   if (status != WEIR_OK) return status;
   status = batch_make(schema, array, array->offset, array->length, &batch, err);
   if (status != WEIR_OK) return status;

@@ -164,6 +164,10 @@ static bool types_match(const struct ArrowSchema *want, const struct ArrowSchema
          types_match(want->dictionary, got->dictionary, depth + 1);
 }
 
+bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema *got) {
+  return types_match(want, got, 0);
+}
+
 static int64_t find_column(const struct ArrowSchema *schema, const char *name) {
   for (int64_t i = 0; i < schema->n_children; i++)
     if (strcmp(name_of(schema->children[i]), name) == 0) return i;
