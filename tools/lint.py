@@ -4,7 +4,7 @@
   tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports tidy (all by default)
 
 Prints one line per check, findings below it; exits 1 if any failed. With --junit FILE the checks are
-written as test cases. clang-tidy remembers what was clean (build/lint), starts with what changed, and
+written as test cases. clang-tidy remembers in the cache what was clean, starts with what changed, and
 stops after WEIR_TIDY_SECONDS (default 150), saying how many files it did not reach.
 """
 
@@ -162,16 +162,19 @@ def check_tidy():
     if not database.is_file():
         return ["build/release/compile_commands.json is missing; run ./dev build"]
     version = subprocess.run([BIN / "clang-tidy", "--version"], capture_output=True, text=True).stdout
-    base = hashlib.sha256(((ROOT / ".clang-tidy").read_text() + version).encode()).hexdigest()
+    rules = "".join((ROOT / name).read_text() for name in (".clang-tidy", "tests/.clang-tidy"))
+    base = hashlib.sha256((rules + version).encode()).hexdigest()
     dependencies = project_dependencies(build)
-    stamps = ROOT / "build/lint"
+    cache = pathlib.Path(os.environ.get("WEIR_CACHE", pathlib.Path.home() / ".cache/weir"))
+    stamps = cache / "lint"
     stamps.mkdir(parents=True, exist_ok=True)
     todo = []
     for entry in json.loads(database.read_text()):
         source = pathlib.Path(entry["file"])
         if source.suffix != ".c" or build in source.parents or not source.is_file():
             continue
-        key = hashlib.sha256((base + entry["command"]).encode())
+        # Without this checkout's own path, so that every clone profits.
+        key = hashlib.sha256((base + entry["command"].replace(str(ROOT), ".")).encode())
         for path in sorted({source, *dependencies.get(entry.get("output", ""), [])}):
             key.update(path.read_bytes() if path.is_file() else b"")
         stamp = stamps / key.hexdigest()

@@ -42,8 +42,9 @@ typedef struct weir_option {
   int32_t type;  /* WEIR_OPT_* */
   int32_t flags; /* WEIR_OPT_REQUIRED | WEIR_OPT_SECRET */
   const char *default_value;
-  int64_t min, max;    /* bounds of INT, FLOAT, SIZE and DURATION; both 0 = none, max < min = no
-                          upper bound */
+  int64_t min,
+      max; /* bounds of INT, FLOAT, SIZE and DURATION; both 0 = none, max < min = no
+              upper bound */
   const char *choices; /* of ENUM: "parquet|arrow|csv" */
   const char *text;    /* one sentence for people: meaning and unit */
 } weir_option;

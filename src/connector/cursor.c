@@ -48,16 +48,18 @@ static const char *cursor_text(const weir_cursor *cursor, char out[CURSOR_TEXT])
 }
 
 static weir_status disagree(const weir_commit_batch *batch, const weir_cursor *observed,
-                            const weir_cursor *expected, const char *what, weir_status code,
-                            weir_error *err) {
+                            const weir_cursor *expected, const char *what,
+                            weir_status code, weir_error *err) {
   char at_target[CURSOR_TEXT], wanted[CURSOR_TEXT];
   const char *ways_out =
       code == WEIR_E_FENCED
           ? "a newer instance of this pipeline has taken over; this one must stop"
-          : "the checkpoint store and the target belong to different histories; bring back the "
+          : "the checkpoint store and the target belong to different histories; bring "
+            "back the "
             "store or the target that was replaced";
   return weir_error_set(
-      err, code, 0, "sink %s of pipeline %s: %s: the target's cursor is [%s], expected [%s]: %s",
+      err, code, 0,
+      "sink %s of pipeline %s: %s: the target's cursor is [%s], expected [%s]: %s",
       batch->ns ? batch->ns->sink_id : "?", batch->ns ? batch->ns->pipeline : "?", what,
       cursor_text(observed, at_target), cursor_text(expected, wanted), ways_out);
 }
@@ -72,21 +74,24 @@ static weir_status batch_check(const weir_commit_batch *batch, weir_error *err) 
     const weir_commit_attempt *attempt = &batch->attempts[i];
     if (attempt->cursor.checkpoint <= last) {
       return weir_error_set(err, WEIR_E_INTERNAL, 0,
-                            "a commit batch out of order: attempt %" PRIu64 " after %" PRIu64,
+                            "a commit batch out of order: attempt %" PRIu64
+                            " after %" PRIu64,
                             attempt->cursor.checkpoint, last);
     }
     last = attempt->cursor.checkpoint;
     for (size_t k = 1; k < attempt->n_entries; k++) {
       if (attempt->entries[k].participant_id <= attempt->entries[k - 1].participant_id) {
         return weir_error_set(err, WEIR_E_INTERNAL, 0,
-                              "attempt %" PRIu64 " has its participants out of order", last);
+                              "attempt %" PRIu64 " has its participants out of order",
+                              last);
       }
     }
   }
   return WEIR_OK;
 }
 
-static bool counts_as_predecessor(const weir_commit_batch *batch, const weir_cursor *observed) {
+static bool counts_as_predecessor(const weir_commit_batch *batch,
+                                  const weir_cursor *observed) {
   if (weir_cursor_equal(observed, &batch->predecessor)) return true;
   if (!observed->checkpoint) return batch->predecessor.checkpoint == 0;
   if (observed->checkpoint >= batch->attempts[0].cursor.checkpoint) return false;
@@ -96,8 +101,9 @@ static bool counts_as_predecessor(const weir_commit_batch *batch, const weir_cur
   return false;
 }
 
-weir_status weir_commit_batch_start(const weir_commit_batch *batch, const weir_cursor *observed,
-                                    size_t *first, weir_error *err) {
+weir_status weir_commit_batch_start(const weir_commit_batch *batch,
+                                    const weir_cursor *observed, size_t *first,
+                                    weir_error *err) {
   BASE_TRY(batch_check(batch, err));
   const weir_cursor *target = &batch->attempts[batch->n_attempts - 1].cursor;
   if (weir_cursor_equal(observed, target)) {
@@ -105,12 +111,13 @@ weir_status weir_commit_batch_start(const weir_commit_batch *batch, const weir_c
     return WEIR_OK;
   }
   if (observed->checkpoint == target->checkpoint) {
-    return disagree(batch, observed, target, "the attempt was published by another history",
-                    WEIR_E_CONFLICT, err);
+    return disagree(batch, observed, target,
+                    "the attempt was published by another history", WEIR_E_CONFLICT, err);
   }
   if (observed->checkpoint > target->checkpoint) {
     bool newer = observed->token > target->token;
-    return disagree(batch, observed, target, newer ? "fenced" : "the target is ahead of the store",
+    return disagree(batch, observed, target,
+                    newer ? "fenced" : "the target is ahead of the store",
                     newer ? WEIR_E_FENCED : WEIR_E_CONFLICT, err);
   }
   for (size_t i = batch->n_attempts - 1; i-- > 0;) {
@@ -124,7 +131,8 @@ weir_status weir_commit_batch_start(const weir_commit_batch *batch, const weir_c
     return WEIR_OK;
   }
   return disagree(batch, observed, &batch->predecessor,
-                  observed->checkpoint ? "the target's last attempt is not in this history"
-                                       : "the target has lost its cursor",
+                  observed->checkpoint
+                      ? "the target's last attempt is not in this history"
+                      : "the target has lost its cursor",
                   WEIR_E_CONFLICT, err);
 }
