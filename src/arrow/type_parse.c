@@ -199,7 +199,7 @@ static weir_status parse_width(parser *p, const char *prefix, struct ArrowSchema
 static weir_status parse_decimal(parser *p, const char *bits, struct ArrowSchema *out) {
   long digits = 0, scale = 0;
   char format[64];
-  int width = atoi(bits);
+  int width = (int)strtol(bits, NULL, 10);
   int most = width == 32 ? 9 : width == 64 ? 18 : width == 128 ? 38 : 76;
   char close = open_bracket(p);
   if (close == '\0')
