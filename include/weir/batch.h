@@ -53,6 +53,11 @@ WEIR_API weir_status weir_schema_check(const struct ArrowSchema *want,
  * type is WEIR_E_INVALID_CONFIG and names the nearest known one. */
 WEIR_API weir_status weir_type_parse(const char *text, struct ArrowSchema *out,
                                      weir_error *err);
+/* A schema of n columns from names and type texts, as the `schema` options of sources give them. A type
+ * may be followed by " not null"; else the column is nullable. Names must be valid UTF-8 and differ. */
+WEIR_API weir_status weir_schema_from_types(const char *const *names,
+                                            const char *const *types, size_t n,
+                                            weir_schema **out, weir_error *err);
 /* Text of a field's type into buf, cut at `size` with NUL. */
 WEIR_API void weir_type_format(const struct ArrowSchema *field, char *buf, size_t size);
 
