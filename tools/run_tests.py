@@ -69,7 +69,7 @@ def build_preset(preset, count):
     with open(log, "w") as out:
         # Configured each time: a build made before the tests' packages were there has no tests.
         failed = run([CMAKE, "--preset", preset], stdout=out, stderr=out)
-        failed = failed or run([CMAKE, "--build", build, "--", "--quiet"], stdout=out, stderr=out)
+        failed = failed or run([CMAKE, "--build", build], stdout=out, stderr=out)
     if failed:
         print(f"build of {preset} failed:\n" + "\n".join(log.read_text().splitlines()[-60:]), flush=True)
         count.failed += 1
