@@ -13,7 +13,7 @@ nanoarrow_sha256=1ce15bbed8532839347faa78824c5dbd3769bff60661003e34c6fba5dd881bd
 yyjson_version=4.0.6
 yyjson_sha256=fcd4dc15c1e39a30bf9fa85d56903029111506860fc3080ab0d81c6c6dacaa8c
 
-key=$({ cat "$0"; "$cc" --version; "$cc" -dumpmachine; } | sha256sum | cut -c1-16)
+key=$({ cat "$here/third_party.sh"; "$cc" --version; "$cc" -dumpmachine; } | sha256sum | cut -c1-16)
 out=$cache/third_party/$key
 if [ -f "$out/complete" ]; then echo "$out"; exit 0; fi
 
@@ -59,6 +59,7 @@ cp "$na/src/nanoarrow/ipc/flatcc_generated.h" "$inc/nanoarrow/ipc/"
 cp "$work/yyjson-$yyjson_version/yyjson/yyjson.c" "$work/src/"
 cp "$work/yyjson-$yyjson_version/yyjson/yyjson.h" "$inc/"
 
+cd "$work" # the debug information names the folder of the compiler run
 for name in nanoarrow nanoarrow_ipc flatcc yyjson; do
   set --
   # nanoarrow's own IPC reader is a second opinion in tests; it gets both codecs.
