@@ -299,7 +299,6 @@ typedef struct connector_admission_source {
   const char *name; /* "orders" */
   const char *type; /* "file" */
   weir_source_contract contract;
-  bool can_seek;                    /* its table has a seek of its own */
   const struct ArrowSchema *schema; /* second pass; NULL in the first */
 } connector_admission_source;
 
@@ -337,7 +336,7 @@ typedef struct connector_admission_row {
   uint32_t writers;
   int32_t delivers; /* the guarantee that this pair can keep: WEIR_BEST_EFFORT .. */
   bool admitted;
-  char reason[256]; /* why not, or empty */
+  char reason[512]; /* why not, or empty */
   char crash[320];  /* in a sentence: what a kill -9 means for these rows */
 } connector_admission_row;
 
