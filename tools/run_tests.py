@@ -34,7 +34,7 @@ TIERS = {
     "crash": [],
     "interop": [],
 }
-ON_DEMAND = {"bare": [], "long": []}
+ON_DEMAND = {"bare": [], "fuzz": [], "long": []}  # `long` is all of them and tests/long
 PYTEST_SECONDS = {"long": 3600, "bare": 3600}
 
 
@@ -108,6 +108,26 @@ def run_lint(count):
         count.failed += 1
 
 
+def run_fuzz(count):
+    """Each fuzz target for WEIR_FUZZ_SECONDS (60), from tests/fuzz/corpus/NAME; its finds stay in build/fuzz."""
+    if not build_preset("fuzz", count):
+        return
+    work = ROOT / "build/fuzz"
+    for target in sorted((work / "fuzz").glob("fuzz_*")):
+        corpus = work / "corpus" / target.name
+        corpus.mkdir(parents=True, exist_ok=True)
+        seeds = ROOT / "tests/fuzz/corpus" / target.name
+        command = [target, f"-max_total_time={os.environ.get('WEIR_FUZZ_SECONDS', '60')}", "-print_final_stats=1"]
+        command += [f"-artifact_prefix={work}/{target.name}-", corpus, *([seeds] if seeds.is_dir() else [])]
+        log = RESULTS / f"{target.name}.log"
+        with open(log, "w") as out:
+            failed = run(command, stdout=out, stderr=out)
+        if failed:
+            print("\n".join(log.read_text(errors="replace").splitlines()[-40:]), flush=True)
+        count.failed += bool(failed)
+        count.passed += not failed
+
+
 def presets_of(tiers):
     """What has to be built for these tiers; Python tiers use release, and asan for its fault points."""
     wanted = {"release"}
@@ -154,9 +174,10 @@ def main():
         folder = ROOT / "tests" / tier
         if any(folder.glob("test_*.py")):
             run_pytest(tier, folder, count)
-        if tier == "long":  # everything that is too slow for each change
-            for other in sorted(p for p in (ROOT / "tests" / "bare").glob("test_*.py")):
-                run_pytest("bare", other, count)
+        if tier in ("fuzz", "long"):
+            run_fuzz(count)
+        if tier == "long":
+            run_pytest("bare", ROOT / "tests/bare", count)
         if count.passed + count.failed + count.skipped == 0:
             print(f"{tier}: has no tests yet", flush=True)
             continue
