@@ -59,7 +59,8 @@ typedef struct weir_committer_ops {
   uint32_t abi_version, struct_size;
 
   /* Once a lease, first in recovery, before the cursor is read: ends every older session of the
-   * namespace at the target. Idempotent. Optional: no-op. */
+   * namespace at the target, and finishes what the last of them published by halves, since an attempt
+   * that the cursor then shows is not committed again. Idempotent. Optional: no-op. */
   weir_status (*take_over)(void *state, const weir_call *call, const weir_namespace *ns,
                            weir_error *err);
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The folder `commits/` of a namespace: a dense, create-once chain of manifests. The highest number is
+ * the target's state; its cursor is the namespace's cursor. Whoever wants to move it on creates the next
+ * number, so of two owners with one cursor only one succeeds, without any lock.
+ *
+ *   00000000000000000007.json              a manifest
+ *   00000000000000000007-DIGEST16.done     all its files are published, durably; a hint: without it
+ *                                          that is looked up file by file
+ *   .tmp-00000000000000000008-RANDOM32     a manifest before it is linked
+ */
+#ifndef CONNECTORS_FILE_COMMITS_H
+#define CONNECTORS_FILE_COMMITS_H
+
+#include <weir/plugin.h>
+
+#include "place.h"
+
+/* Manifests that are kept. Readers that want whole epochs read them; recovery needs the newest alone. */
+#define COMMITS_KEPT 64
+
+/* The newest manifest; sequence 0 when there is none. */
+weir_status file_commits_newest(const file_disk_folder *commits, file_manifest *out,
+                                weir_error *err);
+
+/* Creates the manifest, durably: F9 to F12. WEIR_E_EXISTS: another owner has moved the chain on, and
+ * nothing was written; read the newest again. With WEIR_ERR_IN_DOUBT it may have been created. */
+weir_status file_commits_append(const file_disk_folder *commits, const file_manifest *m,
+                                const weir_namespace *ns, const weir_host *host,
+                                weir_error *err);
+
+bool file_commits_is_done(const file_disk_folder *commits, const file_manifest *m);
+weir_status file_commits_mark_done(const file_disk_folder *commits,
+                                   const file_manifest *m, weir_error *err);
+
+/* Removes what lies below the floor of `m`, which must be done, and temporary manifests that can no
+ * longer be linked. */
+weir_status file_commits_prune(const file_disk_folder *commits, const file_manifest *m,
+                               weir_error *err);
+
+/* Publishes what the newest manifest names and is not published yet: F8, F13 to F15. Any owner, any
+ * number of times, at the same time too. `durable`: the caller has synced the manifest's name itself. */
+weir_status file_commits_roll_forward(const file_place_folders *folders,
+                                      const file_manifest *m, bool durable,
+                                      weir_error *err);
+
+/* Before a manifest is created: every file that it will name can be published. */
+weir_status file_commits_check_files(const file_place_folders *folders,
+                                     const file_manifest *m, weir_error *err);
+
+#endif

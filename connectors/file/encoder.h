@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formats in which the file sink writes: one table of verbs, so that a format is one row. */
+#ifndef CONNECTORS_FILE_ENCODER_H
+#define CONNECTORS_FILE_ENCODER_H
+
+#include <weir/batch.h>
+#include <weir/options.h>
+#include <weir/parquet.h>
+
+/* What the options say about the format, checked. */
+typedef struct file_encoder_config {
+  const struct file_encoder_format *format;
+  weir_parquet_options parquet;
+} file_encoder_config;
+
+typedef weir_status (*file_encoder_out)(void *ctx, const void *data, size_t size,
+                                        weir_error *err);
+
+typedef struct file_encoder_format {
+  const char *name;      /* as users write it */
+  const char *extension; /* at most DATA_EXTENSION_MAX characters */
+  weir_status (*configure)(const weir_options *options, file_encoder_config *config,
+                           weir_error *err);
+  /* Whether the format can hold every column; no I/O. */
+  weir_status (*check)(weir_schema *schema, weir_error *err);
+  weir_status (*create)(const file_encoder_config *config, weir_schema *schema,
+                        file_encoder_out out, void *ctx, void **state, weir_error *err);
+  /* One call takes a batch wholly or, with WEIR_ERR_BAD_DATA, not at all. */
+  weir_status (*write)(void *state, weir_batch *batch, weir_error *err);
+  uint64_t (*pending)(const void *state); /* encoded bytes not yet handed out */
+  weir_status (*finish)(void *state, weir_error *err);
+  void (*free)(void *state); /* NULL is a no-op */
+} file_encoder_format;
+
+extern const file_encoder_format file_encoder_parquet;
+
+/* Reads format, compression, encodings, effort. WEIR_E_INVALID_CONFIG where they do not go together. */
+weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
+                                   weir_error *err);
+
+#endif

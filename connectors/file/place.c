@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <weir/fault.h>
+
+#include "json.h"
+
+#define OWNER_RECORD "owner.json"
+#define NAMESPACE_RECORD "namespace.json"
+
+void file_place_done(file_place *p) {
+  free(p->path);
+  free(p->root);
+  p->path = p->root = NULL;
+}
+
+static bool within_weir_folder(const char *path) {
+  for (const char *at = path; (at = strstr(at, "/.weir")); at += 6) {
+    if (at[6] == '/' || at[6] == 0) return true;
+  }
+  return false;
+}
+
+weir_status file_place_find(const char *configured, file_place *out, weir_error *err) {
+  struct stat info;
+  file_place p = {0};
+  p.path = realpath(configured, NULL);
+  if (!p.path) {
+    int failed = errno;
+    if (failed == ENOTDIR) {
+      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                            "'%s' cannot be a folder: a part of it is a file",
+                            configured);
+    }
+    return file_disk_error(err, failed, "find folder", configured, NULL);
+  }
+  const char *slash = strrchr(p.path, '/');
+  if (stat(p.path, &info) || !S_ISDIR(info.st_mode)) {
+    weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "'%s' is a file; `path` must name a folder, which is made when it is missing",
+        p.path);
+  } else if (!slash[1]) {
+    weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                   "`path` is '/', which has no place beside it for staged files; name a "
+                   "folder in it");
+  } else if (within_weir_folder(p.path)) {
+    weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "'%s' lies within a .weir folder, which is weir's own; name another one", p.path);
+  } else {
+    p.root =
+        file_disk_format(err, "%.*s/.weir/%s", (int)(slash - p.path), p.path, slash + 1);
+    if (!p.root) {
+      file_place_done(&p);
+      return WEIR_E_NOMEM;
+    }
+    *out = p;
+    return WEIR_OK;
+  }
+  file_place_done(&p);
+  return WEIR_E_INVALID_CONFIG;
+}
+
+static char *namespace_path(const file_place *p, const weir_namespace *ns,
+                            weir_error *err) {
+  char key[WEIR_NAMESPACE_KEY_SIZE];
+  weir_namespace_key(ns, key);
+  if (!*key) {
+    weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+    return NULL;
+  }
+  return file_disk_join(p->root, key, err);
+}
+
+static weir_status open_within(const char *dir, const char *name, file_disk_folder *out,
+                               weir_error *err) {
+  char *path = file_disk_join(dir, name, err);
+  if (!path) return WEIR_E_NOMEM;
+  weir_status status = file_disk_folder_open(path, out, err);
+  free(path);
+  return status;
+}
+
+weir_status file_place_folders_open(const file_place *p, const weir_namespace *ns,
+                                    file_place_folders *out, weir_error *err) {
+  weir_status status = WEIR_OK;
+  file_place_folders folders = {0};
+  char *dir = namespace_path(p, ns, err);
+  if (!dir) return WEIR_E_NOMEM;
+  FILE_GOTO(status, file_disk_folder_open(p->path, &folders.path, err));
+  FILE_GOTO(status, file_disk_folder_open(dir, &folders.ns, err));
+  FILE_GOTO(status, open_within(dir, "staged", &folders.staged, err));
+  FILE_GOTO(status, open_within(dir, "commits", &folders.commits, err));
+  *out = folders;
+  memset(&folders, 0, sizeof(folders));
+out:
+  file_place_folders_done(&folders);
+  free(dir);
+  return status;
+}
+
+void file_place_folders_done(file_place_folders *folders) {
+  file_disk_folder_done(&folders->path);
+  file_disk_folder_done(&folders->ns);
+  file_disk_folder_done(&folders->staged);
+  file_disk_folder_done(&folders->commits);
+}
+
+/* ---- records ------------------------------------------------------------------------------------ */
+
+static weir_status read_record(int kind, const file_disk_folder *folder,
+                               file_owner_record *out, weir_error *err) {
+  const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
+  char *data = NULL, *where = NULL;
+  size_t size = 0;
+  FILE_TRY(file_disk_read(folder, name, RECORD_MAX, &data, &size, err));
+  where = file_disk_join(folder->path, name, err);
+  weir_status status =
+      where ? file_record_read(kind, data, size, where, out, err) : WEIR_E_NOMEM;
+  free(where);
+  free(data);
+  return status;
+}
+
+/* Writes the record under a name of its own, synced, and links it to its real one: whole or not there.
+ * The folder is the caller's to sync. WEIR_E_EXISTS when someone else was first. */
+static weir_status create_record(int kind, const file_disk_folder *folder,
+                                 const weir_namespace *ns, const weir_host *host,
+                                 weir_error *err) {
+  const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
+  uint8_t random[2 * WEIR_INCARNATION_SIZE];
+  char hex[2 * WEIR_INCARNATION_SIZE + 1], temp[64];
+  weir_status status = WEIR_OK;
+  char *data = NULL;
+  size_t size = 0;
+  FILE_TRY(host->random(host->ctx, random, sizeof(random), err));
+  file_json_hex_format(random + WEIR_INCARNATION_SIZE, WEIR_INCARNATION_SIZE, hex);
+  snprintf(temp, sizeof(temp), ".tmp-%s", hex);
+  FILE_TRY(file_record_write(kind, ns, random, &data, &size, err));
+  status = file_disk_write_new(folder, temp, data, size, err);
+  free(data);
+  if (status) return status;
+  int failed = linkat(folder->fd, temp, folder->fd, name, 0) ? errno : 0;
+  unlinkat(folder->fd, temp, 0);
+  return failed ? file_disk_error(err, failed, "create", folder->path, name) : WEIR_OK;
+}
+
+static weir_status owner_matches(const file_owner_record *record,
+                                 const weir_namespace *ns, const file_place *p,
+                                 weir_error *err) {
+  if (memcmp(record->identity, ns->identity, sizeof(ns->identity)) == 0 &&
+      strcmp(record->sink_id, ns->sink_id) == 0) {
+    return WEIR_OK;
+  }
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "folder '%s' belongs to sink '%s' of pipeline '%s', and two "
+                        "sinks cannot publish into one folder: "
+                        "give sink '%s' of pipeline '%s' a `path` of its own; or, if the "
+                        "other one is gone for good, "
+                        "remove '%s/" OWNER_RECORD "'",
+                        p->path, record->sink_id, record->pipeline, ns->sink_id,
+                        ns->pipeline, p->root);
+}
+
+/* A record that must be this sink's; created when it is missing. */
+static weir_status take_record(int kind, const file_disk_folder *folder,
+                               const file_place *p, const weir_namespace *ns,
+                               const weir_host *host, file_owner_record *out,
+                               weir_error *err) {
+  file_owner_record record = {0};
+  weir_status status = read_record(kind, folder, &record, err);
+  if (status == WEIR_E_NOT_FOUND) {
+    status = create_record(kind, folder, ns, host, err);
+    if (status && status != WEIR_E_EXISTS) return status;
+    status = read_record(kind, folder, &record, err);
+  }
+  if (status) return status;
+  status = owner_matches(&record, ns, p, err);
+  if (!status && kind == RECORD_NAMESPACE &&
+      memcmp(record.deployment, ns->deployment, WEIR_UUID_SIZE) != 0) {
+    status = weir_error_set(err, WEIR_E_CORRUPT, 0,
+                            "'%s/" NAMESPACE_RECORD
+                            "' names another deployment than its folder does",
+                            folder->path);
+  }
+  if (status) {
+    file_record_done(&record);
+    return status;
+  }
+  *out = record;
+  return WEIR_OK;
+}
+
+/* ---- preparation -------------------------------------------------------------------------------- */
+
+/* A target within a target: the outer one's readers would meet the inner one's staged files. */
+static weir_status refuse_nested(const file_place *p, weir_error *err) {
+  weir_status status = WEIR_OK;
+  char *below = file_disk_join(p->path, ".weir", err);
+  char *outer = file_disk_format(err, "%s", p->path);
+  if (!below || !outer) {
+    status = WEIR_E_NOMEM;
+    goto out;
+  }
+  if (access(below, F_OK) == 0) {
+    status = weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "a folder within '%s' is a sink's target already (there is '%s'); targets "
+        "cannot lie within each other",
+        p->path, below);
+    goto out;
+  }
+  for (char *slash; !status && (slash = strrchr(outer, '/')) != outer;) {
+    *slash = 0;
+    const char *name = strrchr(outer, '/');
+    char *record = file_disk_format(err, "%.*s/.weir/%s/" OWNER_RECORD,
+                                    (int)(name - outer), outer, name + 1);
+    if (!record) status = WEIR_E_NOMEM;
+    if (record && access(record, F_OK) == 0) {
+      status = weir_error_set(
+          err, WEIR_E_INVALID_CONFIG, 0,
+          "'%s' lies within '%s', which is a sink's target already (there is '%s'); "
+          "targets cannot lie within each other",
+          p->path, outer, record);
+    }
+    free(record);
+  }
+out:
+  free(outer);
+  free(below);
+  return status;
+}
+
+/* Syncs `path` and the folders above it, up to the root of the file system. One that may not be read was
+ * not made by weir, nor was any above it. */
+static weir_status sync_upwards(const char *path, weir_error *err) {
+  weir_status status = WEIR_OK;
+  dev_t device = 0;
+  struct stat info;
+  char *at = file_disk_format(err, "%s", path);
+  if (!at) return WEIR_E_NOMEM;
+  for (bool first = true;; first = false) {
+    file_disk_folder folder = {.fd = -1};
+    const char *name = *at ? at : "/";
+    if (!first && (access(name, R_OK) || stat(name, &info) || info.st_dev != device))
+      break;
+    status = file_disk_folder_open(name, &folder, err);
+    if (!status && first && !fstat(folder.fd, &info)) device = info.st_dev;
+    if (!status) status = file_disk_folder_sync(&folder, err);
+    file_disk_folder_done(&folder);
+    char *slash = strrchr(at, '/');
+    if (status || !slash) break;
+    *slash = 0;
+  }
+  free(at);
+  return status;
+}
+
+/* Makes durable that `path` exists: its owner may have removed it, and prepare has made it again. */
+static weir_status sync_parent(const file_place *p, weir_error *err) {
+  file_disk_folder parent = {.fd = -1};
+  char *name = file_disk_join(p->path, "..", err);
+  if (!name) return WEIR_E_NOMEM;
+  weir_status status = file_disk_folder_open(name, &parent, err);
+  if (!status) status = file_disk_folder_sync(&parent, err);
+  file_disk_folder_done(&parent);
+  free(name);
+  return status;
+}
+
+/* Whether files beside `path` can be moved into it, found out without making any: a rename of a name
+ * that does not exist fails, but the kernel compares mounts (EXDEV) and asks for a writable file system
+ * (EROFS) before it looks for the name. */
+static weir_status can_publish(const file_place *p, weir_error *err) {
+  static const char probe[] = ".weir-probe";
+  weir_status status = WEIR_OK;
+  struct stat here, there;
+  file_disk_folder path = {.fd = -1}, parent = {.fd = -1};
+  char *name = file_disk_join(p->path, "..", err);
+  if (!name) return WEIR_E_NOMEM;
+  FILE_GOTO(status, file_disk_folder_open(p->path, &path, err));
+  FILE_GOTO(status, file_disk_folder_open(name, &parent, err));
+  int failed = renameat(parent.fd, probe, path.fd, probe) ? errno : 0;
+  if (fstat(parent.fd, &here) || fstat(path.fd, &there)) {
+    status = file_disk_error(err, errno, "look at", p->path, NULL);
+  } else if (failed == EXDEV || here.st_dev != there.st_dev) {
+    status = weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "'%s' is a mount of its own, so that files staged beside it cannot be moved "
+        "into it; name a folder inside it",
+        p->path);
+  } else if (failed == EROFS) {
+    status = file_disk_error(err, failed, "write to folder", p->path, NULL);
+  } else if (faccessat(path.fd, ".", W_OK | X_OK, AT_EACCESS)) {
+    status = file_disk_error(err, errno, "write to folder", p->path, NULL);
+  }
+out:
+  file_disk_folder_done(&parent);
+  file_disk_folder_done(&path);
+  free(name);
+  return status;
+}
+
+/* F3 and F4. The record comes last, so where it is, all above it is durable; only its own name, and those
+ * beside it, may not be yet, when the process that linked it was killed there. */
+static weir_status prepare_namespace(const file_place *p, const weir_namespace *ns,
+                                     const weir_host *host, weir_error *err) {
+  weir_status status = WEIR_OK;
+  file_place_folders folders = {0};
+  file_owner_record record = {0};
+  char *dir = namespace_path(p, ns, err);
+  char *staged = dir ? file_disk_join(dir, "staged", err) : NULL;
+  char *commits = dir ? file_disk_join(dir, "commits", err) : NULL;
+  if (!staged || !commits) {
+    status = WEIR_E_NOMEM;
+    goto out;
+  }
+  FILE_GOTO(status, file_disk_mkdirs(commits, 0777, err));
+  FILE_GOTO(status, file_disk_mkdirs(staged, 0700, err));
+  FILE_GOTO(status, file_place_folders_open(p, ns, &folders, err));
+  status = faccessat(folders.ns.fd, NAMESPACE_RECORD, F_OK, 0)
+               ? sync_upwards(p->root, err)
+               : sync_parent(p, err);
+  if (status) goto out;
+  if (WEIR_FAULT("file.namespace.folders")) {
+    status = file_disk_error(err, EIO, "create", dir, NAMESPACE_RECORD);
+    goto out;
+  }
+  FILE_GOTO(status,
+            take_record(RECORD_NAMESPACE, &folders.ns, p, ns, host, &record, err));
+  status = file_disk_folder_sync(&folders.ns, err);
+out:
+  file_record_done(&record);
+  file_place_folders_done(&folders);
+  free(commits);
+  free(staged);
+  free(dir);
+  return status;
+}
+
+weir_status file_place_prepare(const char *configured, const weir_namespace *ns,
+                               const weir_host *host,
+                               uint8_t folder_id[WEIR_INCARNATION_SIZE],
+                               weir_error *err) {
+  weir_status status = WEIR_OK;
+  file_place p = {0};
+  file_disk_folder root = {.fd = -1};
+  file_owner_record record = {0};
+  FILE_GOTO(status, file_disk_mkdirs(configured, 0777, err));
+  FILE_GOTO(status, file_place_find(configured, &p, err));
+  FILE_GOTO(status, refuse_nested(&p, err));
+  FILE_GOTO(status, can_publish(&p, err));
+  FILE_GOTO(status, file_disk_mkdirs(p.root, 0777, err)); /* F1 */
+  FILE_GOTO(status, file_disk_folder_open(p.root, &root, err));
+  if (WEIR_FAULT("file.owner.folders")) {
+    status = file_disk_error(err, EIO, "create", p.root, OWNER_RECORD);
+    goto out;
+  }
+  /* F2 */
+  FILE_GOTO(status, take_record(RECORD_OWNER, &root, &p, ns, host, &record, err));
+  if (WEIR_FAULT("file.owner.taken")) {
+    status = file_disk_error(err, EIO, "read", p.root, OWNER_RECORD);
+    goto out;
+  }
+  FILE_GOTO(status, prepare_namespace(&p, ns, host, err));
+  memcpy(folder_id, record.folder, sizeof(record.folder));
+out:
+  file_record_done(&record);
+  file_disk_folder_done(&root);
+  file_place_done(&p);
+  return status;
+}
+
+weir_status file_place_check(const char *configured, const weir_namespace *ns,
+                             weir_error *err) {
+  file_place p = {0};
+  file_disk_folder root = {.fd = -1};
+  file_owner_record record = {0};
+  weir_status status = file_place_find(configured, &p, err);
+  if (!status) status = refuse_nested(&p, err);
+  if (!status) status = file_disk_folder_open(p.root, &root, err);
+  if (!status) status = read_record(RECORD_OWNER, &root, &record, err);
+  if (!status) status = owner_matches(&record, ns, &p, err);
+  file_record_done(&record);
+  file_disk_folder_done(&root);
+  file_place_done(&p);
+  return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
+}
+
+/* ---- other namespaces --------------------------------------------------------------------------- */
+
+typedef struct each_namespace {
+  const file_place *p;
+  file_place_each each;
+  void *ctx;
+} each_namespace;
+
+static bool is_key_of(const char *name, const file_owner_record *record) {
+  char key[WEIR_NAMESPACE_KEY_SIZE];
+  weir_namespace ns = {.struct_size = sizeof(ns)};
+  ns.pipeline = record->pipeline;
+  ns.sink_id = record->sink_id;
+  memcpy(ns.identity, record->identity, sizeof(ns.identity));
+  memcpy(ns.deployment, record->deployment, sizeof(ns.deployment));
+  weir_namespace_key(&ns, key);
+  return strcmp(key, name) == 0;
+}
+
+static weir_status visit(void *ctx, const char *name, weir_error *err) {
+  const each_namespace *walk = ctx;
+  weir_status status = WEIR_OK;
+  file_disk_folder folder = {.fd = -1}, commits = {.fd = -1};
+  file_owner_record record = {0};
+  if (strncmp(name, "weir-", 5) != 0) return WEIR_OK;
+  FILE_GOTO(status, open_within(walk->p->root, name, &folder, err));
+  status = read_record(RECORD_NAMESPACE, &folder, &record, err);
+  if (status == WEIR_E_NOT_FOUND) {
+    status = WEIR_OK; /* killed while it was made: no manifest can be in there */
+    goto out;
+  }
+  if (!status && !is_key_of(name, &record))
+    goto out; /* a copy that someone made by hand */
+  if (!status) status = open_within(folder.path, "commits", &commits, err);
+  if (!status) status = walk->each(walk->ctx, &record, &commits, err);
+out:
+  file_record_done(&record);
+  file_disk_folder_done(&commits);
+  file_disk_folder_done(&folder);
+  return status;
+}
+
+weir_status file_place_namespaces(const file_place *p, file_place_each each, void *ctx,
+                                  weir_error *err) {
+  each_namespace walk = {.p = p, .each = each, .ctx = ctx};
+  file_disk_folder root = {.fd = -1};
+  weir_status status = file_disk_folder_open(p->root, &root, err);
+  if (!status) status = file_disk_list(&root, visit, &walk, err);
+  file_disk_folder_done(&root);
+  return status;
+}
