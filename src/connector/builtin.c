@@ -2,7 +2,14 @@
 /* The connectors inside the library: one line each, by name. */
 #include "connector/inside.h"
 
+extern const weir_sink_ops weir_blackhole_sink_ops;
+extern const weir_sink_ops weir_file_sink_ops;
+extern const weir_sink_ops weir_stdout_sink_ops;
+
 const weir_sink_ops *const connector_builtin_sinks[] = {
+    &weir_blackhole_sink_ops,
+    &weir_file_sink_ops,
+    &weir_stdout_sink_ops,
     NULL,
 };
 
