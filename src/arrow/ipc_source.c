@@ -19,7 +19,7 @@ static weir_status read_some(ipc_source *source, void *buf, size_t size, size_t 
   if (source->blob != NULL) {
     uint64_t left = source->blob->size - source->at;
     have = size < left ? size : (size_t)left;
-    memcpy(buf, source->blob->data + source->at, have);
+    if (have > 0) memcpy(buf, source->blob->data + source->at, have);
   }
   while (source->blob == NULL && have < size) {
     size_t n = 0;
