@@ -153,6 +153,19 @@ format_result format_double_parse(const uint8_t *text, size_t n, double *out) {
   return FORMAT_OK;
 }
 
+/* A text whose double may lie halfway between two floats while the text does not: rounding the double
+ * again could go the wrong way. */
+static format_result parse_tie(const uint8_t *text, size_t n, float *out) {
+  char small[128], *copy = n < sizeof(small) ? small : malloc(n + 1);
+  if (copy == NULL) return FORMAT_NOMEM;
+  memcpy(copy, text, n);
+  copy[n] = 0;
+  pthread_once(&c_locale_once, make_c_locale);
+  if (c_locale != (locale_t)0) *out = strtof_l(copy, NULL, c_locale);
+  if (copy != small) free(copy);
+  return FORMAT_OK;
+}
+
 format_result format_float_parse(const uint8_t *text, size_t n, float *out) {
   double wide = 0;
   uint64_t bits;
@@ -161,10 +174,8 @@ format_result format_float_parse(const uint8_t *text, size_t n, float *out) {
   float value = (float)wide;
   memcpy(&bits, &wide, sizeof(bits));
   if ((bits & 0x0fffffff) == 0 && (double)value != wide) {
-    /* The double may lie halfway between two floats while the text does not: rounding it again could
-     * go the wrong way. */
-    pthread_once(&c_locale_once, make_c_locale);
-    if (c_locale != (locale_t)0) value = strtof_l((const char *)text, NULL, c_locale);
+    result = parse_tie(text, n, &value);
+    if (result != FORMAT_OK) return result;
   }
   if (isinf(value)) return FORMAT_RANGE;
   *out = value;
