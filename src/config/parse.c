@@ -208,7 +208,7 @@ static weir_status read_pair(struct reader *r, int depth, config_node *map,
     return fail_at(r, mark, "YAML anchors and tags are not supported", err);
   }
   BASE_TRY(scalar_text(r, &key, err));
-  if (!*key) {
+  if (!key || !*key) {
     status = fail_at(r, mark, "a key is empty; expected a name before the ':'", err);
     goto out;
   }

@@ -140,8 +140,9 @@ static bool parse_float(const char *text, double *out) {
   locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   if (!c) return false;
   char *end = NULL;
-  bool digit = strspn(text, "+-.") < strlen(text) &&
-               strchr("0123456789", text[strspn(text, "+-.")]);
+  const char *first = text + strspn(text, "+-.");
+  bool digit =
+      *first >= '0' && *first <= '9' && !strpbrk(text, "xX"); /* no inf, nan, hex */
   double value = strtod_l(text, &end, c);
   freelocale(c);
   if (!digit || end == text || *end || !isfinite(value)) return false;

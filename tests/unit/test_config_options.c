@@ -148,6 +148,7 @@ static void test_wrong_values_say_what_was_expected(void **state) {
   refused("roll.rows", "0", "at least 1", NULL);
   refused("ratio", "1.5", "a number, from 0 to 1", NULL);
   refused("ratio", "nan", "a number", NULL);
+  refused("ratio", "0x1", "a number", NULL);
   refused("ratio", "0,5", "a number", NULL);
   refused("sync", "yes", "true or false", "'yes'", NULL);
   refused("roll.size", "64 potatoes", "a size such as 64MiB", "from 1KiB to 1TiB", NULL);

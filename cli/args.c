@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli.h"
+
+enum {
+  FLAG_JSON,
+  FLAG_HELP,
+  FLAG_NEW,
+  FLAG_LOG_LEVEL,
+  FLAG_LOG_FORMAT,
+  FLAG_SET,
+  FLAG_PROGRESS
+};
+
+static const struct flag {
+  const char *name;
+  int32_t id;
+  const char *values;  /* NULL: takes none; "": any; else one of these */
+  const char *command; /* NULL: every command */
+} flags[] = {
+    {"--json", FLAG_JSON, NULL, NULL},
+    {"--help", FLAG_HELP, NULL, NULL},
+    {"--new-deployment", FLAG_NEW, NULL, "run"},
+    {"--log-level", FLAG_LOG_LEVEL, "error|warn|info|debug", NULL},
+    {"--log-format", FLAG_LOG_FORMAT, "text|json", NULL},
+    {"--set", FLAG_SET, "", NULL},
+    {"--progress", FLAG_PROGRESS, "auto|bar|log|none", NULL},
+};
+enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+enum { NAME_MAX_COMPARED = 64 };
+
+/* Edits from one name to the other, case ignored (Levenshtein). */
+static size_t distance(const char *a, const char *b) {
+  size_t n = strlen(a), m = strlen(b), row[NAME_MAX_COMPARED + 1];
+  if (n > NAME_MAX_COMPARED || m > NAME_MAX_COMPARED) return SIZE_MAX;
+  for (size_t j = 0; j <= m; j++) row[j] = j;
+  for (size_t i = 1; i <= n; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= m; j++) {
+      size_t best = diagonal + (strncasecmp(a + i - 1, b + j - 1, 1) != 0);
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      diagonal = row[j];
+      row[j] = best;
+    }
+  }
+  return row[m];
+}
+
+/* The name nearest to `given`, or NULL. */
+static const char *nearest_name(const char *given, const char *const *names) {
+  const char *nearest = NULL;
+  size_t best = 3 + strlen(given) / 4; /* one more than may differ */
+  for (; *names; names++) {
+    size_t d = distance(given, *names);
+    if (d >= best || d >= strlen(*names)) continue;
+    best = d;
+    nearest = *names;
+  }
+  return nearest;
+}
+
+weir_status cli_unknown(const char *what, const char *given, const char *const *names,
+                        const char *lister, weir_error *err) {
+  const char *nearest = names ? nearest_name(given, names) : NULL;
+  if (nearest) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "there is no %s '%.80s'; did you mean '%s'? `%s` lists them",
+                          what, given, nearest, lister);
+  }
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "there is no %s '%.80s'; `%s` lists them", what, given, lister);
+}
+
+weir_status cli_find_command(const char *name, const cli_command **out, weir_error *err) {
+  const char *names[16] = {0};
+  for (size_t i = 0; cli_commands[i].name && i + 1 < sizeof(names) / sizeof(names[0]);
+       i++) {
+    names[i] = cli_commands[i].name;
+    if (strcmp(names[i], name) != 0) continue;
+    *out = &cli_commands[i];
+    return WEIR_OK;
+  }
+  return cli_unknown("command", name, names, "weir help", err);
+}
+
+static weir_status unknown_flag(const char *given, weir_error *err) {
+  const char *names[FLAGS + 1] = {0};
+  for (size_t i = 0; i < FLAGS; i++) names[i] = flags[i].name;
+  return cli_unknown("flag", given, names, "weir help", err);
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/* Position of `value` among the names in "a|b|c", from 0; -1: none of them. */
+static int32_t choice(const char *choices, const char *value) {
+  size_t n = strlen(value);
+  for (int32_t i = 0; choices; i++) {
+    if (n && strncmp(choices, value, n) == 0 && (choices[n] == '|' || !choices[n]))
+      return i;
+    choices = strchr(choices, '|');
+    if (choices) choices++;
+  }
+  return -1;
+}
+
+static weir_status add_setting(cli_args *args, const char *value, weir_error *err) {
+  const char *equals = strchr(value, '=');
+  if (!equals || equals == value) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "--set takes NAME=VALUE, as in --set checkpoint.interval=1s");
+  }
+  cli_setting *grown = realloc(args->settings, (args->n_settings + 1) * sizeof(*grown));
+  char *text = strdup(value);
+  if (grown) args->settings = grown;
+  if (!grown || !text) {
+    free(text);
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+  }
+  text[equals - value] = 0;
+  grown[args->n_settings++] =
+      (cli_setting){.name = text, .value = text + (equals - value) + 1, .text = text};
+  return WEIR_OK;
+}
+
+static weir_status apply_flag(cli_args *args, const struct flag *flag, const char *value,
+                              weir_error *err) {
+  int32_t chosen = flag->values && *flag->values ? choice(flag->values, value) : 0;
+  if (chosen < 0) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "%s takes one of %s, not '%.80s'", flag->name, flag->values,
+                          value);
+  }
+  switch (flag->id) {
+    case FLAG_JSON:
+      args->json = true;
+      return WEIR_OK;
+    case FLAG_HELP:
+      args->help = true;
+      return WEIR_OK;
+    case FLAG_NEW:
+      args->new_deployment = true;
+      return WEIR_OK;
+    case FLAG_LOG_LEVEL:
+      args->log_level = WEIR_LOG_ERROR + chosen;
+      return WEIR_OK;
+    case FLAG_LOG_FORMAT:
+      args->log_json = chosen == 1;
+      return WEIR_OK;
+    case FLAG_PROGRESS:
+      args->progress = chosen;
+      return WEIR_OK;
+    default:
+      return add_setting(args, value, err);
+  }
+}
+
+/* One flag at argv[*at], with its value there or in the next one. */
+static weir_status parse_flag(int argc, char **argv, int *at, cli_args *args,
+                              const struct flag **last, weir_error *err) {
+  const char *given = argv[*at];
+  size_t n = strcspn(given, "=");
+  if (strcmp(given, "-h") == 0) {
+    args->help = true;
+    return WEIR_OK;
+  }
+  for (size_t i = 0; i < FLAGS; i++) {
+    const struct flag *flag = &flags[i];
+    if (strncmp(given, flag->name, n) != 0 || flag->name[n]) continue;
+    const char *value = given[n] ? given + n + 1 : NULL;
+    if (value && !flag->values) {
+      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "%s takes no value",
+                            flag->name);
+    }
+    if (!value && flag->values) value = ++*at < argc ? argv[*at] : NULL;
+    if (!value && flag->values) {
+      return weir_error_set(
+          err, WEIR_E_INVALID_CONFIG, 0, "%s needs a value%s%s", flag->name,
+          *flag->values ? ": one of " : ", as in --set checkpoint.interval=1s",
+          flag->values);
+    }
+    if (flag->command) *last = flag;
+    return apply_flag(args, flag, value, err);
+  }
+  return unknown_flag(given, err);
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static weir_status take_word(cli_args *args, const char *word, weir_error *err) {
+  if (!args->command) return cli_find_command(word, &args->command, err);
+  if (args->operand || !*args->command->operand) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "`weir %s` takes %s; '%.80s' is too much", args->command->name,
+                          *args->command->operand ? "one argument" : "no argument", word);
+  }
+  args->operand = word;
+  return WEIR_OK;
+}
+
+static weir_status check_complete(const cli_args *args, const struct flag *own,
+                                  weir_error *err) {
+  if (args->help) return WEIR_OK;
+  if (!args->command) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "no command given; `weir help` lists the commands");
+  }
+  if (own && strcmp(own->command, args->command->name) != 0) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "%s belongs to `weir %s`, not to `weir %s`", own->name,
+                          own->command, args->command->name);
+  }
+  if (!args->operand && *args->command->operand && *args->command->operand != '[') {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "`weir %s` needs a %s: the path of a pipeline file, or - for standard input",
+        args->command->name, args->command->operand);
+  }
+  return WEIR_OK;
+}
+
+weir_status cli_args_parse(int argc, char **argv, cli_args *out, weir_error *err) {
+  const struct flag *own = NULL;
+  weir_status status = WEIR_OK, first = WEIR_OK;
+  bool words_only = false;
+  out->log_level = WEIR_LOG_INFO;
+  for (int i = 1; i < argc; i++) {
+    weir_error *where =
+        first ? NULL : err; /* the first error counts; --json still has to be seen */
+    const char *word = argv[i];
+    if (!words_only && strcmp(word, "--") == 0) {
+      words_only = true;
+    } else if (!words_only && strcmp(word, "--version") == 0) {
+      status = take_word(out, "version", where);
+    } else if (!words_only && word[0] == '-' && word[1]) {
+      status = parse_flag(argc, argv, &i, out, &own, where);
+    } else {
+      status = first ? WEIR_OK : take_word(out, word, where);
+    }
+    if (status && !first) first = status;
+  }
+  return first ? first : check_complete(out, own, err);
+}
+
+void cli_args_done(cli_args *args) {
+  for (size_t i = 0; i < args->n_settings; i++) free(args->settings[i].text);
+  free(args->settings);
+  *args = (cli_args){0};
+}

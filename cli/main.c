@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "cli.h"
+
+const cli_command cli_commands[] = {
+    {"run", "FILE", "deliver until the sources end, or SIGTERM / SIGINT",
+     "  --new-deployment     leave the old state aside and deliver everything again\n",
+     cli_run},
+    {"check", "FILE",
+     "read the config, print the admission table and what a kill -9 means here", "",
+     cli_check},
+    {"status", "FILE", "what the checkpoint store knows; also beside a live run", "",
+     cli_status},
+    {"recover", "FILE", "settle what an earlier run left, then stop; reads no source", "",
+     cli_recover},
+    {"connectors", "[NAME]", "the connectors there are; every option of one", "",
+     cli_connectors},
+    {"version", "", "the version of the command and the library", "", cli_version},
+    {"help", "[COMMAND]", "this page, or that of a command", "", cli_help},
+    {0},
+};
+
+int main(int argc, char **argv) {
+  cli_args args = {0};
+  weir_error err = {0};
+  int status = EXIT_USAGE;
+  weir_status parsed = cli_args_parse(argc, argv, &args, &err);
+  cli_report_init(&args);
+  if (parsed) {
+    status = cli_fail(&args, &err, EXIT_USAGE, false);
+  } else if (args.help) {
+    cli_help_print(args.command);
+    status = EXIT_DONE;
+  } else {
+    status = args.command->run(&args);
+  }
+  status = cli_finish(&args, status);
+  cli_args_done(&args);
+  return status;
+}
