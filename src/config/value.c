@@ -151,10 +151,10 @@ static bool parse_float(const char *text, double *out) {
 }
 
 static bool in_choices(const char *choices, const char *text) {
-  size_t length = strlen(text);
-  if (!length || strchr(text, '|')) return false;
-  for (const char *p = choices; p; p = strchr(p, '|'), p = p ? p + 1 : NULL) {
-    if (strncmp(p, text, length) == 0 && (p[length] == '|' || !p[length])) return true;
+  size_t length = strlen(text), n = 0;
+  for (const char *p = choices; *p && length; p += n + (p[n] == '|')) {
+    n = strcspn(p, "|");
+    if (n == length && memcmp(p, text, n) == 0) return true;
   }
   return false;
 }
