@@ -5,6 +5,8 @@
 extern const weir_sink_ops weir_blackhole_sink_ops;
 extern const weir_sink_ops weir_file_sink_ops;
 extern const weir_sink_ops weir_stdout_sink_ops;
+extern const weir_source_ops weir_file_source_ops;
+extern const weir_source_ops weir_generator_source_ops;
 
 const weir_sink_ops *const connector_builtin_sinks[] = {
     &weir_blackhole_sink_ops,
@@ -14,5 +16,7 @@ const weir_sink_ops *const connector_builtin_sinks[] = {
 };
 
 const weir_source_ops *const connector_builtin_sources[] = {
+    &weir_file_source_ops,
+    &weir_generator_source_ops,
     NULL,
 };

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Source `file`: its options and its table. */
+#include "source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include <weir/ipc.h>
+#include <weir/ndjson.h>
+
+typedef struct file_source {
+  const weir_host *host;
+  weir_schema *schema;
+  file_reader *reader;
+  file_list files, gone;
+  size_t at; /* the file to read, or its end reached */
+} file_source;
+
+static const weir_option options[] = {
+    {"path", WEIR_OPT_PATHS, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "a file, a glob (* ? [..] {a,b}) or a list of them; read in the order of their "
+     "paths"},
+    {"format", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
+     "ndjson or arrow (IPC, file or stream); default by extension: .ndjson .jsonl, "
+     ".arrow .arrows "
+     ".feather"},
+    {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL, "auto or none"},
+    {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
+     "mapping column: type, as int64 or \"int64 not null\"; required for ndjson. Other "
+     "keys of a row "
+     "are ignored"},
+    {"batch_rows", WEIR_OPT_INT, 0, "16384", 1, 1048576, NULL,
+     "rows of a full batch; batches of Arrow files are cut only when it is given"},
+    {"max_line", WEIR_OPT_SIZE, 0, "64MiB", 1024, INT64_C(1) << 30, NULL,
+     "a longer line is an error"},
+    {"follow", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "go on with what is added later"},
+    {0}};
+
+static weir_status refuse(weir_error *err, const char *option, const char *value,
+                          const char *why) {
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "option %s: %s: %s", option, value,
+                        why);
+}
+
+static const char formats_text[] = "the formats known are ndjson and arrow";
+
+static weir_status format_by_name(const char *name, file_format *out, weir_error *err) {
+  static const char *const later[] = {"csv", "tsv", "parquet", "avro", "json"};
+  if (strcmp(name, "ndjson") == 0 || strcmp(name, "arrow") == 0) {
+    *out = name[0] == 'n' ? FILE_NDJSON : FILE_ARROW;
+    return WEIR_OK;
+  }
+  for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+    if (strcmp(name, later[i]) != 0) continue;
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "option format: reading %s is not supported yet; %s", name,
+                          formats_text);
+  }
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "option format: '%s' is unknown; %s", name, formats_text);
+}
+
+static bool has_extension(const char *path, const char *extension) {
+  size_t n = strlen(path), m = strlen(extension);
+  return n >= m && strcasecmp(path + n - m, extension) == 0;
+}
+
+/* Format by a path's or pattern's end; 0 when it tells none. */
+static weir_status format_by_path(const char *path, file_format *out, weir_error *err) {
+  static const struct {
+    const char *extension;
+    file_format format;
+  } known[] = {{".ndjson", FILE_NDJSON},
+               {".jsonl", FILE_NDJSON},
+               {".arrow", FILE_ARROW},
+               {".arrows", FILE_ARROW},
+               {".feather", FILE_ARROW}};
+  static const char *const later[] = {".csv", ".tsv", ".parquet"};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    if (!has_extension(path, known[i].extension)) continue;
+    *out = known[i].format;
+    return WEIR_OK;
+  }
+  for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+    if (!has_extension(path, later[i])) continue;
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "path %s: reading %s is not supported yet; %s", path,
+                          later[i] + 1, formats_text);
+  }
+  *out = 0;
+  return WEIR_OK;
+}
+
+/* What can be said of the options without looking at any file. *format is 0 when that needs the files. */
+static weir_status check_options(const weir_options *o, file_format *format,
+                                 weir_error *err) {
+  const char *name = weir_options_string(o, "format");
+  const char *compression = weir_options_string(o, "compression");
+  weir_status status;
+  *format = 0;
+  if (weir_options_bool(o, "follow")) {
+    return refuse(err, "follow", "true",
+                  "not supported yet; run again when files have grown");
+  }
+  if (strcmp(compression, "auto") != 0 && strcmp(compression, "none") != 0) {
+    return refuse(err, "compression", compression,
+                  "not supported yet; decompress the files, or say auto or none");
+  }
+  for (size_t i = 0; i < weir_options_count(o, "path"); i++) {
+    const char *path = weir_options_item(o, "path", i);
+    file_format one = 0;
+    if (strcmp(compression, "none") != 0 &&
+        (has_extension(path, ".gz") || has_extension(path, ".zst"))) {
+      return refuse(err, "path", path,
+                    "compressed files are not supported yet; decompress them, or say "
+                    "compression: none "
+                    "if they only look so");
+    }
+    status =
+        name != NULL ? format_by_name(name, &one, err) : format_by_path(path, &one, err);
+    if (status != WEIR_OK) return status;
+    if (one != 0 && *format != 0 && one != *format) {
+      return refuse(
+          err, "path", path,
+          "another format than the paths before it; one source reads one format");
+    }
+    if (one != 0) *format = one;
+  }
+  if (weir_options_given(o, "schema") && weir_options_count(o, "schema") == 0) {
+    return refuse(err, "schema", "not a mapping",
+                  "expected column: type, one a line; schema: infer is "
+                  "not supported yet");
+  }
+  return WEIR_OK;
+}
+
+/* The same with the files at hand: all of one format. */
+static weir_status find_format(const weir_options *o, const file_list *files,
+                               file_format *format, weir_error *err) {
+  weir_status status = check_options(o, format, err);
+  if (status != WEIR_OK || weir_options_given(o, "format")) return status;
+  for (size_t i = 0; i < files->n; i++) {
+    const char *path = files->items[i].path;
+    file_format one = 0;
+    status = format_by_path(path, &one, err);
+    if (status != WEIR_OK) return status;
+    if (one == 0) {
+      return weir_error_set(
+          err, WEIR_E_INVALID_CONFIG, 0,
+          "path %s: its name does not tell the format; give option format: %s", path,
+          formats_text);
+    }
+    if (*format != 0 && one != *format) {
+      return refuse(
+          err, "path", path,
+          "another format than the files before it; one source reads one format");
+    }
+    *format = one;
+  }
+  if (*format == 0) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "no file to tell the format by; give option format: %s",
+                          formats_text);
+  }
+  return WEIR_OK;
+}
+
+static weir_status given_schema(const weir_options *o, weir_schema **out,
+                                weir_error *err) {
+  size_t n = weir_options_count(o, "schema");
+  const char **names = calloc(n, sizeof(*names)), **types = calloc(n, sizeof(*types));
+  weir_status status = WEIR_E_NOMEM;
+  if (names == NULL || types == NULL) {
+    weir_error_set(err, status, 0, "no memory for a schema");
+    goto out;
+  }
+  for (size_t i = 0; i < n; i++) {
+    names[i] = weir_options_key(o, "schema", i);
+    types[i] = weir_options_item(o, "schema", i);
+  }
+  status = weir_schema_from_types(names, types, n, out, err);
+  if (status != WEIR_OK) weir_error_prefix(err, status, "option schema");
+out:
+  free(names);
+  free(types);
+  return status;
+}
+
+static weir_status schema_of_file(const file_item *item, weir_schema **out,
+                                  weir_error *err) {
+  weir_ipc_reader *reader = NULL;
+  int fd = -1;
+  weir_status status = file_item_open(item, &fd, err);
+  if (status != WEIR_OK) return status;
+  status = weir_ipc_reader_open_fd(fd, item->path, NULL, &reader, err);
+  if (status == WEIR_OK) *out = weir_schema_ref(weir_ipc_reader_schema(reader));
+  weir_ipc_reader_free(reader);
+  close(fd);
+  if (status == WEIR_E_CORRUPT && err != NULL) {
+    err->code = WEIR_E_BAD_DATA;
+    err->flags |= WEIR_ERR_BAD_DATA;
+  }
+  return status == WEIR_E_CORRUPT ? WEIR_E_BAD_DATA : status;
+}
+
+static weir_status find_schema(const weir_options *o, const file_list *files,
+                               file_format format, weir_schema **out, weir_error *err) {
+  if (weir_options_count(o, "schema") > 0) return given_schema(o, out, err);
+  if (format == FILE_NDJSON) {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "option schema is missing: for ndjson a mapping column: type is needed");
+  }
+  if (files->n == 0) {
+    return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
+                          "no file to take the schema from; give option schema");
+  }
+  return schema_of_file(&files->items[0], out, err);
+}
+
+static weir_status make_reader(const weir_options *o, const file_list *files,
+                               file_reader **reader, weir_schema **schema,
+                               weir_error *err) {
+  file_reader_options ro = {.batch_rows = weir_options_int(o, "batch_rows"),
+                            .slice = weir_options_given(o, "batch_rows"),
+                            .max_line = (uint64_t)weir_options_int(o, "max_line")};
+  weir_status status = find_format(o, files, &ro.format, err);
+  if (status == WEIR_OK) status = find_schema(o, files, ro.format, &ro.schema, err);
+  if (status == WEIR_OK) status = file_reader_new(&ro, reader, err);
+  if (status == WEIR_OK) {
+    *schema = ro.schema;
+  } else {
+    weir_schema_unref(ro.schema);
+  }
+  return status;
+}
+
+static weir_status create(const weir_host *host, weir_source *out, weir_error *err) {
+  file_source *s = calloc(1, sizeof(*s));
+  if (s == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a file source");
+  s->host = host;
+  out->ops = &weir_file_source_ops;
+  out->state = s;
+  return WEIR_OK;
+}
+
+static void drop(file_source *s) {
+  file_reader_free(s->reader);
+  s->reader = NULL;
+  weir_schema_unref(s->schema);
+  s->schema = NULL;
+  file_list_done(&s->files);
+  file_list_done(&s->gone);
+  s->at = 0;
+}
+
+static void release(weir_source *source) {
+  if (source->state != NULL) drop(source->state);
+  free(source->state);
+  source->state = NULL;
+  source->ops = NULL;
+}
+
+static weir_status contract(weir_source *source, const weir_options *o,
+                            weir_source_contract *out, weir_error *err) {
+  (void)source;
+  file_format format = 0;
+  weir_status status = check_options(o, &format, err);
+  if (status != WEIR_OK) return status;
+  out->replay = WEIR_SOURCE_REPLAYABLE;
+  out->keyed = 0;
+  return WEIR_OK;
+}
+
+static weir_status resolve_schema(weir_source *source, const weir_call *call,
+                                  const weir_options *o, weir_schema **out,
+                                  weir_error *err) {
+  (void)source;
+  (void)call;
+  file_list files = {0}, missing = {0};
+  file_reader *reader = NULL;
+  weir_status status = file_source_list(o, &files, &missing, err);
+  if (status == WEIR_OK) status = make_reader(o, &files, &reader, out, err);
+  file_reader_free(reader);
+  file_list_done(&files);
+  file_list_done(&missing);
+  return status;
+}
+
+/* A path that is not there is fine once its file is done and gone. */
+static weir_status check_missing(const file_list *gone, const file_list *missing,
+                                 weir_error *err) {
+  for (size_t i = 0; i < missing->n; i++) {
+    bool known = false;
+    for (size_t k = 0; k < gone->n; k++)
+      known |= gone->items[k].name == missing->items[i].name;
+    if (!known) {
+      return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "path %s: there is no such file",
+                            missing->items[i].path);
+    }
+  }
+  return WEIR_OK;
+}
+
+/* Gives the listed files the progress of `position`. */
+static weir_status apply(const weir_bytes *position, file_list *files,
+                         const file_list *missing, file_list *gone, weir_error *err) {
+  weir_status status = WEIR_OK;
+  if (position != NULL && position->release != NULL) {
+    status = file_position_read(position, gone, err);
+    if (status == WEIR_OK) status = file_position_match(files, gone, err);
+  }
+  return status == WEIR_OK ? check_missing(gone, missing, err) : status;
+}
+
+static weir_status open_source(weir_source *source, const weir_call *call,
+                               const weir_options *o, const weir_bytes *position,
+                               weir_error *err) {
+  (void)call;
+  file_source *s = source->state, fresh = {.host = s->host};
+  file_list missing = {0};
+  weir_status status = file_source_list(o, &fresh.files, &missing, err);
+  if (status == WEIR_OK)
+    status = apply(position, &fresh.files, &missing, &fresh.gone, err);
+  if (status == WEIR_OK && fresh.files.n == 0 && fresh.gone.n == 0) {
+    status = weir_error_set(err, WEIR_E_NOT_FOUND, 0, "path %s: no file matches",
+                            weir_options_item(o, "path", 0));
+  }
+  if (status == WEIR_OK) {
+    status = make_reader(o, &fresh.files, &fresh.reader, &fresh.schema, err);
+  }
+  if (status == WEIR_OK) {
+    drop(s);
+    *s = fresh;
+  } else {
+    drop(&fresh);
+  }
+  file_list_done(&missing);
+  return status;
+}
+
+/* The files are those found at open: what came since is for the next run. */
+static weir_status seek(weir_source *source, const weir_call *call, const weir_bytes *to,
+                        weir_error *err) {
+  (void)call;
+  file_source *s = source->state;
+  file_list files = {0}, gone = {0}, missing = {0};
+  weir_status status = file_list_again(&s->files, &files, &missing, err);
+  if (status == WEIR_OK) status = apply(to, &files, &missing, &gone, err);
+  if (status == WEIR_OK) {
+    file_reader_close(s->reader);
+    file_list_done(&s->files);
+    file_list_done(&s->gone);
+    s->files = files;
+    s->gone = gone;
+    s->at = 0;
+  } else {
+    file_list_done(&files);
+    file_list_done(&gone);
+  }
+  file_list_done(&missing);
+  return status;
+}
+
+static weir_status read_batch(weir_source *source, const weir_call *call, int32_t *what,
+                              weir_batch **out, weir_error *err) {
+  file_source *s = source->state;
+  while (s->at < s->files.n) {
+    file_item *item = &s->files.items[s->at];
+    weir_status status;
+    int32_t got = 0;
+    if (!file_reader_is_open(s->reader)) {
+      if (item->progress.flags & FILE_DONE) {
+        s->at++;
+        continue;
+      }
+      status = file_reader_open(s->reader, item, err);
+      if (status != WEIR_OK) return status;
+    }
+    status = file_reader_next(s->reader, call, &got, out, err);
+    if (status != WEIR_OK) return status;
+    if (got != WEIR_READ_END) {
+      *what = got;
+      return WEIR_OK;
+    }
+    s->at++;
+    if (weir_call_cancelled(call)) {
+      *what = WEIR_READ_NOTHING;
+      return WEIR_OK;
+    }
+  }
+  *what = WEIR_READ_END;
+  return WEIR_OK;
+}
+
+static weir_status position(weir_source *source, weir_bytes *out, weir_error *err) {
+  file_source *s = source->state;
+  return file_position_write(&s->files, &s->gone, out, err);
+}
+
+static weir_status close_source(weir_source *source, const weir_call *call,
+                                weir_error *err) {
+  (void)call;
+  (void)err;
+  drop(source->state);
+  return WEIR_OK;
+}
+
+const weir_source_ops weir_file_source_ops = {
+    .abi_version = WEIR_ABI_VERSION,
+    .struct_size = sizeof(weir_source_ops),
+    .name = "file",
+    .text =
+        "Rows of NDJSON and Arrow IPC files; each file is known by its inode and its "
+        "bytes.",
+    .options = options,
+    .create = create,
+    .release = release,
+    .contract = contract,
+    .resolve_schema = resolve_schema,
+    .open = open_source,
+    .read = read_batch,
+    .position = position,
+    .seek = seek,
+    .close = close_source,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the source `file`: which files there are, how far each was read, and reading on.
+ *
+ * Progress is kept per file, not as one place in a sequence: a position is the set of files of which
+ * something was delivered, each with how far. So files may come, go and be renamed between
+ * two runs, also ones that sort before what was read already.
+ */
+#ifndef CONNECTORS_FILE_SOURCE_H
+#define CONNECTORS_FILE_SOURCE_H
+
+#include <stdbool.h>
+#include <weir/batch.h>
+#include <weir/plugin.h>
+
+extern const weir_source_ops weir_file_source_ops;
+
+typedef enum file_format { FILE_NDJSON = 1, FILE_ARROW = 2 } file_format;
+
+enum {
+  FILE_DONE = 1, /* its end was reached */
+  FILE_CUT = 2,  /* its last line has no line end, and was delivered */
+  FILE_IPC = 4   /* batches are counted, not bytes */
+};
+
+/* How far a file was read. covered == 0 and no flags: not at all. */
+typedef struct file_progress {
+  uint8_t flags;
+  uint64_t covered; /* NDJSON: bytes delivered; IPC: size of the file */
+  uint64_t hash;    /* of the bytes before `covered`, see file_window_hash */
+  uint64_t count;   /* NDJSON: lines before `covered`; IPC: batches delivered */
+  uint64_t row;     /* IPC: rows delivered of the batch after these */
+} file_progress;
+
+/* A file is who it is by device, inode and time of birth; the name is only a second try. */
+typedef struct file_item {
+  char *
+      path; /* NULL for what a position knows and the folder no longer has, if it was done */
+  uint64_t device, inode;
+  uint32_t born; /* hash of the time of birth; 0: the file system does not tell */
+  uint32_t name; /* hash of the path */
+  uint64_t size; /* when it was listed */
+  file_progress progress;
+} file_item;
+
+typedef struct file_list {
+  file_item *items;
+  size_t n, room;
+} file_list;
+
+void file_list_done(file_list *list); /* zeroed is fine */
+/* Moves *item to the end of the list. */
+weir_status file_list_add(file_list *list, file_item *item, weir_error *err);
+
+/* The regular files that option `path` names, sorted by path, each inode once. A path without a
+ * wildcard that is not there is left out, its hash put into `missing` (one uint32 an item's name). */
+weir_status file_source_list(const weir_options *options, file_list *out,
+                             file_list *missing, weir_error *err);
+
+/* Looks at the files of a list again: those that are there in *out, with their present identity and
+ * size, no progress; the others in *missing. */
+weir_status file_list_again(const file_list *old, file_list *out, file_list *missing,
+                            weir_error *err);
+
+/* XXH3 over the first and the last 16 KiB before `covered`, at the present content. */
+#define FILE_WINDOW 16384
+weir_status file_window_hash(int fd, const char *path, uint64_t covered, uint64_t *hash,
+                             weir_error *err);
+/* Opens for reading and checks that it is still the file that was listed. */
+weir_status file_item_open(const file_item *item, int *fd, weir_error *err);
+
+/* Position bytes of all that was read: of `listed` and of `gone`. */
+weir_status file_position_write(const file_list *listed, const file_list *gone,
+                                weir_bytes *out, weir_error *err);
+/* What a position knows, in *out. */
+weir_status file_position_read(const weir_bytes *position, file_list *out,
+                               weir_error *err);
+/* Gives each listed file its progress out of `known`, which keeps what was not found again. Refuses
+ * files that are not what was read any more, and ones that are gone half-read. */
+weir_status file_position_match(file_list *listed, file_list *known, weir_error *err);
+
+/* Reads one file on from its progress, which it moves with every batch. */
+typedef struct file_reader file_reader;
+
+typedef struct file_reader_options {
+  file_format format;
+  weir_schema *schema; /* borrowed; the reader keeps a reference */
+  int64_t batch_rows;
+  bool slice; /* IPC batches of more rows are cut */
+  uint64_t max_line;
+} file_reader_options;
+
+weir_status file_reader_new(const file_reader_options *options, file_reader **out,
+                            weir_error *err);
+void file_reader_free(file_reader *reader); /* NULL is a no-op */
+/* Goes to a file; the item must stay where it is until the next open, close or free. */
+weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err);
+void file_reader_close(file_reader *reader);
+bool file_reader_is_open(const file_reader *reader);
+/* WEIR_READ_BATCH, WEIR_READ_NOTHING when the call is over, WEIR_READ_END once the file is done: it is
+ * closed then. After a failure it is closed too, with its progress as before the call. */
+weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t *what,
+                             weir_batch **out, weir_error *err);
+#endif

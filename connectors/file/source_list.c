@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files a source reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "source.h"
+
+void file_list_done(file_list *list) {
+  for (size_t i = 0; i < list->n; i++) free(list->items[i].path);
+  free(list->items);
+  *list = (file_list){0};
+}
+
+weir_status file_list_add(file_list *list, file_item *item, weir_error *err) {
+  if (list->n == list->room) {
+    size_t room = list->room ? list->room * 2 : 16;
+    file_item *items = realloc(list->items, room * sizeof(*items));
+    if (items == NULL) {
+      return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for %zu files", room);
+    }
+    list->items = items;
+    list->room = room;
+  }
+  list->items[list->n++] = *item;
+  *item = (file_item){0};
+  return WEIR_OK;
+}
+
+static weir_status file_error(weir_error *err, int errnum, const char *what,
+                              const char *path) {
+  if (errnum == ENOENT || errnum == ENOTDIR) {
+    return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "%s %s: %s", what, path,
+                          strerror(errnum));
+  }
+  return weir_error_errno(err, errnum, "%s %s", what, path);
+}
+
+static uint32_t name_hash(const char *path) {
+  return (uint32_t)XXH3_64bits(path, strlen(path));
+}
+
+static void identify(const struct statx *st, file_item *item) {
+  item->device = (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
+  item->inode = st->stx_ino;
+  item->size = st->stx_size;
+  item->born = 0;
+  if (st->stx_mask & STATX_BTIME) {
+    uint64_t time[2] = {(uint64_t)st->stx_btime.tv_sec, st->stx_btime.tv_nsec};
+    item->born = (uint32_t)XXH3_64bits(time, sizeof(time)) | 1;
+  }
+}
+
+static weir_status add_file(file_list *list, const char *path, const struct statx *st,
+                            weir_error *err) {
+  file_item item = {0};
+  if (S_ISDIR(st->stx_mode)) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "path %s is a folder; name its files, as in %s%s*.ndjson", path,
+                          path, path[strlen(path) - 1] == '/' ? "" : "/");
+  }
+  if (!S_ISREG(st->stx_mode)) {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "path %s is no regular file, so its rows could not be read again", path);
+  }
+  item.path = strdup(path);
+  if (item.path == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
+  item.name = name_hash(path);
+  identify(st, &item);
+  weir_status status = file_list_add(list, &item, err);
+  free(item.path);
+  return status;
+}
+
+static int stat_path(const char *path, struct statx *st) {
+  return statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, st);
+}
+
+/* What glob met: it gives its callback no context of ours. */
+static _Thread_local int list_errno;
+
+/* A folder that cannot be read is no folder without files. */
+static int on_list_error(const char *path, int errnum) {
+  (void)path;
+  if (errnum == ENOENT || errnum == ENOTDIR) return 0;
+  list_errno = errnum;
+  return 1;
+}
+
+static weir_status add_matches(file_list *list, const char *pattern, weir_error *err) {
+  glob_t found = {0};
+  weir_status status = WEIR_OK;
+  struct statx st;
+  list_errno = 0;
+  int code = glob(pattern, GLOB_NOSORT | GLOB_BRACE, on_list_error, &found);
+  if (code == GLOB_NOSPACE) {
+    status =
+        weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for the files of %s", pattern);
+  } else if (code == GLOB_ABORTED) {
+    status = file_error(err, list_errno ? list_errno : EIO, "cannot list", pattern);
+  }
+  for (size_t i = 0; status == WEIR_OK && code == 0 && i < found.gl_pathc; i++) {
+    const char *path = found.gl_pathv[i];
+    if (stat_path(path, &st) != 0) {
+      status = file_error(err, errno, "cannot look at", path);
+    } else if (!S_ISDIR(st.stx_mode)) { /* a folder that a wildcard meets is not meant */
+      status = add_file(list, path, &st, err);
+    }
+  }
+  globfree(&found);
+  return status;
+}
+
+static weir_status add_missing(file_list *missing, const char *path, weir_error *err) {
+  file_item item = {.path = strdup(path), .name = name_hash(path)};
+  if (item.path == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
+  weir_status status = file_list_add(missing, &item, err);
+  free(item.path);
+  return status;
+}
+
+static weir_status add_path(file_list *list, file_list *missing, const char *path,
+                            weir_error *err) {
+  struct statx st;
+  if (strcmp(path, "-") == 0) {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "path \"-\": standard input is not supported yet; write it into a file");
+  }
+  if (stat_path(path, &st) == 0) return add_file(list, path, &st, err);
+  if (errno != ENOENT && errno != ENOTDIR)
+    return file_error(err, errno, "cannot look at", path);
+  if (strpbrk(path, "*?[{") == NULL) {
+    return add_missing(missing, path, err);
+  }
+  if (strstr(path, "**") != NULL) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "path %s: ** is not supported; give one pattern a folder level",
+                          path);
+  }
+  return add_matches(list, path, err);
+}
+
+static int by_path(const void *a, const void *b) {
+  return strcmp(((const file_item *)a)->path, ((const file_item *)b)->path);
+}
+
+static int by_identity(const void *a, const void *b) {
+  const file_item *const *x = a, *const *y = b;
+  if ((*x)->device != (*y)->device) return (*x)->device < (*y)->device ? -1 : 1;
+  if ((*x)->inode != (*y)->inode) return (*x)->inode < (*y)->inode ? -1 : 1;
+  return *x < *y ? -1 : *x > *y; /* the first by path stays */
+}
+
+/* Keeps one name of each inode: hard links, symbolic links and patterns that overlap name one file. */
+static weir_status drop_twins(file_list *list, weir_error *err) {
+  file_item **order = calloc(list->n + 1, sizeof(*order));
+  size_t kept = 0;
+  if (order == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for %zu files", list->n);
+  for (size_t i = 0; i < list->n; i++) order[i] = &list->items[i];
+  qsort(order, list->n, sizeof(*order), by_identity);
+  for (size_t i = 1; i < list->n; i++) {
+    if (order[i]->device == order[i - 1]->device &&
+        order[i]->inode == order[i - 1]->inode) {
+      order[i]->name = 0;
+      free(order[i]->path);
+      order[i]->path = NULL;
+    }
+  }
+  for (size_t i = 0; i < list->n; i++) {
+    if (list->items[i].path != NULL) list->items[kept++] = list->items[i];
+  }
+  list->n = kept;
+  free(order);
+  return WEIR_OK;
+}
+
+weir_status file_source_list(const weir_options *options, file_list *out,
+                             file_list *missing, weir_error *err) {
+  size_t n = weir_options_count(options, "path");
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; status == WEIR_OK && i < n; i++) {
+    status = add_path(out, missing, weir_options_item(options, "path", i), err);
+  }
+  if (status != WEIR_OK) return status;
+  if (out->n > 1) qsort(out->items, out->n, sizeof(*out->items), by_path);
+  return drop_twins(out, err);
+}
+
+weir_status file_list_again(const file_list *old, file_list *out, file_list *missing,
+                            weir_error *err) {
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; status == WEIR_OK && i < old->n; i++) {
+    struct statx st;
+    const char *path = old->items[i].path;
+    if (stat_path(path, &st) == 0) {
+      status = add_file(out, path, &st, err);
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+      status = add_missing(missing, path, err);
+    } else {
+      status = file_error(err, errno, "cannot look at", path);
+    }
+  }
+  return status == WEIR_OK ? drop_twins(out, err) : status;
+}
+
+static weir_status read_window(int fd, const char *path, uint8_t *to, size_t size,
+                               uint64_t offset, weir_error *err) {
+  size_t got = 0;
+  while (got < size) {
+    ssize_t n = pread(fd, to + got, size - got, (off_t)(offset + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return weir_error_errno(err, errno, "cannot read %s", path);
+    if (n == 0) {
+      return weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+                            "file %s became shorter than the %llu bytes read from it",
+                            path, (unsigned long long)(offset + size));
+    }
+    got += (size_t)n;
+  }
+  return WEIR_OK;
+}
+
+weir_status file_window_hash(int fd, const char *path, uint64_t covered, uint64_t *hash,
+                             weir_error *err) {
+  uint8_t window[2 * FILE_WINDOW];
+  size_t head = covered < FILE_WINDOW ? (size_t)covered : FILE_WINDOW;
+  size_t tail = covered - head < FILE_WINDOW ? (size_t)(covered - head) : FILE_WINDOW;
+  weir_status status = read_window(fd, path, window, head, 0, err);
+  if (status == WEIR_OK)
+    status = read_window(fd, path, window + head, tail, covered - tail, err);
+  if (status == WEIR_OK) *hash = XXH3_64bits(window, head + tail);
+  return status;
+}
+
+weir_status file_item_open(const file_item *item, int *fd, weir_error *err) {
+  struct statx st;
+  file_item now = {0};
+  int opened = open(item->path, O_RDONLY | O_CLOEXEC);
+  if (opened < 0) return file_error(err, errno, "cannot open", item->path);
+  if (statx(opened, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0) {
+    weir_status status = weir_error_errno(err, errno, "cannot look at %s", item->path);
+    close(opened);
+    return status;
+  }
+  identify(&st, &now);
+  if (now.device != item->device || now.inode != item->inode || now.born != item->born) {
+    close(opened);
+    return weir_error_set(
+        err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
+        "file %s was replaced by another file since the run began; run again",
+        item->path);
+  }
+  *fd = opened;
+  return WEIR_OK;
+}

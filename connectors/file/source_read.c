@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads one file of the file source, from its progress on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <weir/ipc.h>
+#include <weir/ndjson.h>
+
+#include "source.h"
+
+#define BLOCK ((size_t)1 << 20)
+
+struct file_reader {
+  file_reader_options options;
+  weir_schema *schema;
+  file_item *item; /* open when not NULL */
+  int fd;
+  /* NDJSON: buf[start .. have) is what the decoder has not taken, the file's bytes before `offset` */
+  weir_ndjson_decoder *decoder;
+  uint8_t *buf;
+  size_t room, start, have;
+  uint64_t offset;
+  bool at_end, ends_cut; /* no more bytes; the last one is no line end */
+  /* IPC */
+  weir_ipc_reader *ipc;
+  weir_batch *held; /* a batch of which rows from progress.row on are left */
+};
+
+weir_status file_reader_new(const file_reader_options *options, file_reader **out,
+                            weir_error *err) {
+  weir_ndjson_options ndjson = {sizeof(ndjson), options->batch_rows, options->max_line};
+  file_reader *reader = calloc(1, sizeof(*reader));
+  if (reader == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a reader");
+  reader->fd = -1;
+  reader->options = *options;
+  reader->schema = weir_schema_ref(options->schema);
+  if (options->format == FILE_NDJSON) {
+    weir_status status =
+        weir_ndjson_decoder_new(reader->schema, &ndjson, &reader->decoder, err);
+    if (status != WEIR_OK) {
+      file_reader_free(reader);
+      return status;
+    }
+  }
+  *out = reader;
+  return WEIR_OK;
+}
+
+void file_reader_close(file_reader *reader) {
+  weir_batch_unref(reader->held);
+  reader->held = NULL;
+  weir_ipc_reader_free(reader->ipc);
+  reader->ipc = NULL;
+  if (reader->fd >= 0) close(reader->fd);
+  reader->fd = -1;
+  reader->item = NULL;
+}
+
+void file_reader_free(file_reader *reader) {
+  if (reader == NULL) return;
+  file_reader_close(reader);
+  weir_ndjson_decoder_free(reader->decoder);
+  weir_schema_unref(reader->schema);
+  free(reader->buf);
+  free(reader);
+}
+
+bool file_reader_is_open(const file_reader *reader) {
+  return reader->item != NULL;
+}
+
+/* What is wrong inside of a file is bad data, whatever its format calls it. */
+static weir_status in_file(const file_item *item, weir_status status, weir_error *err) {
+  if (status == WEIR_E_CORRUPT || status == WEIR_E_BAD_DATA) {
+    status = WEIR_E_BAD_DATA;
+    if (err != NULL) {
+      err->code = status;
+      err->flags |= WEIR_ERR_BAD_DATA;
+    }
+  }
+  return weir_error_prefix(err, status, "file %s", item->path);
+}
+
+static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *err) {
+  weir_status status =
+      weir_ipc_reader_open_fd(reader->fd, item->path, NULL, &reader->ipc, err);
+  if (status != WEIR_OK) return in_file(item, status, err);
+  status = weir_schema_check(weir_schema_arrow(reader->schema),
+                             weir_schema_arrow(weir_ipc_reader_schema(reader->ipc)),
+                             "the files of one source must agree", err);
+  if (status != WEIR_OK) return weir_error_prefix(err, status, "file %s", item->path);
+  if (item->progress.covered == 0) {
+    file_progress fresh = {.flags = FILE_IPC, .covered = item->size};
+    status = file_window_hash(reader->fd, item->path, item->size, &fresh.hash, err);
+    if (status != WEIR_OK) return status;
+    item->progress = fresh;
+    return WEIR_OK;
+  }
+  status = weir_ipc_reader_seek_batch(reader->ipc, item->progress.count, err);
+  return status == WEIR_OK ? status : in_file(item, status, err);
+}
+
+weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err) {
+  bool ipc = reader->options.format == FILE_ARROW;
+  if (item->progress.covered > 0 && ipc != !!(item->progress.flags & FILE_IPC)) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "file %s was begun in another format; set `format` back",
+                          item->path);
+  }
+  weir_status status = file_item_open(item, &reader->fd, err);
+  if (status != WEIR_OK) return status;
+  if (ipc) {
+    status = open_ipc(reader, item, err);
+    if (status != WEIR_OK) {
+      file_reader_close(reader);
+      return status;
+    }
+  } else {
+    posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    weir_ndjson_decoder_reset(reader->decoder, item->progress.covered,
+                              item->progress.count);
+    reader->offset = item->progress.covered;
+    reader->start = reader->have = 0;
+    reader->at_end = false;
+    reader->ends_cut = item->progress.flags & FILE_CUT;
+  }
+  reader->item = item;
+  return WEIR_OK;
+}
+
+/* Makes the progress that of the decoder, whose rows are all out. */
+static void note_lines(file_reader *reader) {
+  file_progress *progress = &reader->item->progress;
+  progress->covered = weir_ndjson_decoder_offset(reader->decoder);
+  progress->count = weir_ndjson_decoder_line(reader->decoder);
+  bool end = reader->at_end && reader->start == reader->have;
+  progress->flags = end && reader->ends_cut ? FILE_CUT : 0;
+}
+
+/* Hashes what is delivered now. With every batch, so that a position can be written at any time, also
+ * when the file cannot be read any more; some microseconds for 32 KiB out of the page cache. */
+static weir_status settle(file_reader *reader, weir_error *err) {
+  file_progress *progress = &reader->item->progress;
+  if (progress->flags & FILE_IPC || progress->covered == 0) return WEIR_OK;
+  return file_window_hash(reader->fd, reader->item->path, progress->covered,
+                          &progress->hash, err);
+}
+
+/* The file's end, with all its rows out. */
+static void finish(file_reader *reader) {
+  reader->item->progress.flags |= FILE_DONE;
+  file_reader_close(reader);
+}
+
+/* Lines go out, or the end is reached: notes how far that is. With the last batch the file is done at
+ * once, so that from then on it may be deleted. */
+static weir_status give_lines(file_reader *reader, weir_error *err) {
+  struct stat st;
+  if (reader->start == reader->have && !reader->at_end) {
+    reader->at_end =
+        fstat(reader->fd, &st) == 0 && (uint64_t)st.st_size == reader->offset;
+  }
+  bool end = reader->at_end && reader->start == reader->have;
+  note_lines(reader);
+  weir_status status = settle(reader, err);
+  if (status == WEIR_OK && end) finish(reader);
+  return status;
+}
+
+/* Reads a block behind what the buffer holds. */
+static weir_status fill(file_reader *reader, weir_error *err) {
+  size_t left = reader->have - reader->start;
+  if (left > 0 && reader->start > 0)
+    memmove(reader->buf, reader->buf + reader->start, left);
+  reader->start = 0;
+  reader->have = left;
+  if (reader->room - left < BLOCK / 2) {
+    /* a line longer than the buffer; the decoder bounds its length */
+    size_t room = reader->room == 0 ? BLOCK : reader->room * 2;
+    uint8_t *buf = realloc(reader->buf, room);
+    if (buf == NULL) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a line");
+    reader->buf = buf;
+    reader->room = room;
+  }
+  ssize_t n;
+  do {
+    n = pread(reader->fd, reader->buf + left, reader->room - left, (off_t)reader->offset);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return weir_error_errno(err, errno, "cannot read %s", reader->item->path);
+  reader->at_end = n == 0;
+  if (n > 0) reader->ends_cut = reader->buf[left + (size_t)n - 1] != '\n';
+  reader->have += (size_t)n;
+  reader->offset += (uint64_t)n;
+  return WEIR_OK;
+}
+
+/* This and next_ipc: *out may hold a batch on failure too. */
+static weir_status next_lines(file_reader *reader, const weir_call *call, int32_t *what,
+                              weir_batch **out, weir_error *err) {
+  weir_batch *batch = NULL;
+  weir_status status = WEIR_OK;
+  for (;;) {
+    size_t used = 0;
+    status = weir_ndjson_decoder_feed(reader->decoder, reader->buf + reader->start,
+                                      reader->have - reader->start, reader->at_end, &used,
+                                      &batch, err);
+    if (status != WEIR_OK) return in_file(reader->item, status, err);
+    reader->start += used;
+    if (batch == NULL && reader->at_end) {
+      status = weir_ndjson_decoder_flush(reader->decoder, &batch, err);
+      if (status != WEIR_OK) return status;
+      if (batch == NULL) {
+        *what = WEIR_READ_END;
+        return give_lines(reader, err);
+      }
+    }
+    if (batch != NULL) {
+      *what = WEIR_READ_BATCH;
+      *out = batch;
+      return give_lines(reader, err);
+    }
+    status = fill(reader, err);
+    if (status != WEIR_OK) return status;
+    if (weir_call_cancelled(call)) {
+      *what = WEIR_READ_NOTHING;
+      return WEIR_OK;
+    }
+  }
+}
+
+/* The rows of the held batch from progress.row on, at most batch_rows of them when slicing. */
+static weir_status take_rows(file_reader *reader, weir_batch **out, weir_error *err) {
+  file_progress *progress = &reader->item->progress;
+  int64_t all = weir_batch_rows(reader->held), from = (int64_t)progress->row,
+          rows = all - from;
+  if (reader->options.slice && rows > reader->options.batch_rows)
+    rows = reader->options.batch_rows;
+  if (from == 0 && rows == all) {
+    *out = reader->held;
+    reader->held = NULL;
+  } else {
+    weir_batch *slice = NULL;
+    weir_status status = weir_batch_slice(reader->held, from, rows, &slice, err);
+    if (status != WEIR_OK) return status;
+    *out = slice;
+  }
+  progress->row += (uint64_t)rows;
+  if (from + rows == all) {
+    weir_batch_unref(reader->held);
+    reader->held = NULL;
+    progress->row = 0;
+    progress->count++;
+  }
+  return WEIR_OK;
+}
+
+static weir_status next_ipc(file_reader *reader, int32_t *what, weir_batch **out,
+                            weir_error *err) {
+  file_progress *progress = &reader->item->progress;
+  for (;;) {
+    if (reader->held == NULL) {
+      weir_status status = weir_ipc_reader_next(reader->ipc, &reader->held, err);
+      if (status != WEIR_OK) return in_file(reader->item, status, err);
+      if (reader->held == NULL) {
+        *what = WEIR_READ_END;
+        finish(reader);
+        return WEIR_OK;
+      }
+    }
+    uint64_t rows = (uint64_t)weir_batch_rows(reader->held);
+    if (progress->row > rows) {
+      return weir_error_set(err, WEIR_E_CORRUPT, 0,
+                            "file %s: the position lies behind the end of batch %llu",
+                            reader->item->path, (unsigned long long)progress->count);
+    }
+    if (progress->row < rows) break;
+    /* an empty batch is no batch to a sink */
+    weir_batch_unref(reader->held);
+    reader->held = NULL;
+    progress->row = 0;
+    progress->count++;
+  }
+  *what = WEIR_READ_BATCH;
+  return take_rows(reader, out, err);
+}
+
+weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t *what,
+                             weir_batch **out, weir_error *err) {
+  file_item *item = reader->item;
+  file_progress before = item->progress;
+  weir_batch *batch = NULL;
+  int32_t got = 0;
+  weir_status status = reader->options.format == FILE_ARROW
+                           ? next_ipc(reader, &got, &batch, err)
+                           : next_lines(reader, call, &got, &batch, err);
+  if (status != WEIR_OK) {
+    /* nothing went out: the next call begins anew where this one did */
+    weir_batch_unref(batch);
+    file_reader_close(reader);
+    item->progress = before;
+    return status;
+  }
+  *what = got;
+  if (batch != NULL) *out = batch;
+  return WEIR_OK;
+}
