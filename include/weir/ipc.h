@@ -91,6 +91,43 @@ WEIR_API int weir_ipc_reader_is_file(const weir_ipc_reader *reader);
 WEIR_API void weir_ipc_reader_free(
     weir_ipc_reader *reader); /* NULL is a no-op; batches live on */
 
+/* ---- writing ---- */
+
+/* A writer of one stream or file. One thread at a time. */
+typedef struct weir_ipc_writer weir_ipc_writer;
+
+enum { WEIR_IPC_PLAIN = 0, WEIR_IPC_LZ4 = 1, WEIR_IPC_ZSTD = 2 };
+
+typedef struct weir_ipc_writer_options {
+  uint32_t struct_size;
+  int32_t file;  /* 0: stream format, 1: file format */
+  int32_t codec; /* WEIR_IPC_* */
+  int32_t level; /* of ZSTD; 0: 1 */
+} weir_ipc_writer_options;
+
+/* Takes all `size` bytes. Called by the thread that calls the writer, and never again after a
+ * failure. */
+typedef weir_status (*weir_ipc_write_fn)(void *ctx, const void *data, size_t size,
+                                         weir_error *err);
+
+/* Writes the head and the schema at once. Keeps a reference to the schema. */
+WEIR_API weir_status weir_ipc_writer_new(weir_schema *schema,
+                                         const weir_ipc_writer_options *options,
+                                         weir_ipc_write_fn write, void *ctx,
+                                         weir_ipc_writer **out, weir_error *err);
+/* Writes one record batch of that schema (an object with the same types will do) and what its
+ * dictionaries have that was not written yet: values added at the end as a delta; else in a stream
+ * a replacement, and in a file, which may have none, all values as a delta behind those that are
+ * there, with indices moved accordingly. After a failure every further call fails the same way. */
+WEIR_API weir_status weir_ipc_writer_write(weir_ipc_writer *writer, weir_batch *batch,
+                                           weir_error *err);
+/* Writes the end-of-stream mark and the footer; nothing can be written after it. */
+WEIR_API weir_status weir_ipc_writer_finish(weir_ipc_writer *writer, weir_error *err);
+WEIR_API uint64_t
+weir_ipc_writer_bytes(const weir_ipc_writer *writer); /* written so far */
+WEIR_API void weir_ipc_writer_free(
+    weir_ipc_writer *writer); /* without finish: cut short */
+
 #ifdef __cplusplus
 }
 #endif

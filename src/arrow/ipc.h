@@ -193,4 +193,42 @@ weir_status ipc_source_error(const ipc_source *source, uint64_t at, weir_error *
                              weir_status status);
 void ipc_source_done(ipc_source *source);
 
+/* ---- writing ---- */
+
+/* A buffer of a body: borrowed from the batch, or owned. */
+typedef struct ipc_piece {
+  const void *data;
+  int64_t size;
+  void *owned; /* freed with the body, or NULL */
+} ipc_piece;
+
+/* A record batch, or a dictionary's values, taken apart. */
+typedef struct ipc_body {
+  base_buf nodes;    /* of ipc_node */
+  base_buf pieces;   /* of ipc_piece */
+  base_buf variadic; /* of int64_t */
+  const int64_t
+      *shifts; /* per node of the tree: what to add to dictionary indices; or NULL */
+  const arrow_tree *tree;
+} ipc_body;
+void ipc_body_done(ipc_body *body);
+size_t ipc_body_pieces(const ipc_body *body);
+const ipc_piece *ipc_body_piece(const ipc_body *body, size_t i);
+/* Appends `length` slots of an array from `start` (counted without array->offset) on, as an
+ * array without offset. */
+weir_status ipc_encode_array(ipc_body *body, const arrow_node *node,
+                             const struct ArrowArray *array, int64_t start,
+                             int64_t length, weir_error *err);
+/* All of it in a row, such that equal bytes mean equal values. */
+weir_status ipc_body_flatten(const ipc_body *body, base_buf *out, weir_error *err);
+/* Compresses every piece that gets smaller, and puts its size before each. */
+weir_status ipc_body_compress(ipc_body *body, ipc_codec codec, int level,
+                              weir_error *err);
+
+/* Messages as flatbuffers, padded to 8 bytes, appended to out. `buffers` has one per piece. */
+weir_status ipc_flat_schema(const ipc_schema *schema, base_buf *out, weir_error *err);
+weir_status ipc_flat_batch(const ipc_message *message, base_buf *out, weir_error *err);
+weir_status ipc_flat_footer(const ipc_schema *schema, const ipc_footer *footer,
+                            base_buf *out, weir_error *err);
+
 #endif

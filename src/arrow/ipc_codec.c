@@ -62,49 +62,46 @@ static weir_status prepare(ipc_decoder *d, ipc_codec codec, weir_error *err) {
   return WEIR_OK;
 }
 
-/* Memory for `size` bytes comes in doubling pieces, so that only what was really there is paid for;
- * usual data fits the first one. */
+/* Memory for `size` bytes comes in growing pieces, so that only what was really there is
+ * paid for; usual data fits the first one. */
+static size_t next_room(size_t room, size_t data_size, size_t size) {
+  size_t most = 4 * room;
+  if (room == 0) most = data_size > ((size_t)1 << 18) ? 64 * data_size : (size_t)1 << 24;
+  return size < most ? size : most;
+}
+
+static weir_status inflate(ipc_decoder *d, ipc_codec codec, const uint8_t *data,
+                           size_t data_size, size_t size, uint8_t **block,
+                           weir_error *err) {
+  size_t room = next_room(0, data_size, size), read = 0, wrote = 0;
+  bool done = false;
+  *block = base_realloc(NULL, room + 1, 1, err);
+  if (*block == NULL) return WEIR_E_NOMEM;
+  while (!done) {
+    if (wrote == room && room < size) {
+      room = next_room(room, data_size, size);
+      uint8_t *grown = base_realloc(*block, room + 1, 1, err);
+      if (grown == NULL) return WEIR_E_NOMEM;
+      *block = grown;
+    }
+    size_t read_before = read, wrote_before = wrote;
+    BASE_TRY(step(d, codec, data, data_size, &read, *block, room, &wrote, &done, err));
+    if (!done && read == read_before && wrote == wrote_before)
+      return wrong(codec, wrote < size ? "it is cut short" : "it is longer than it says",
+                   err);
+  }
+  return wrote == size ? WEIR_OK : wrong(codec, "it is shorter than it says", err);
+}
+
 weir_status ipc_decompress(ipc_decoder *d, ipc_codec codec, const uint8_t *data,
                            size_t data_size, size_t size, void **out, weir_error *err) {
-  size_t room = 0, read = 0, wrote = 0;
   uint8_t *block = NULL;
-  bool done = false;
-  weir_status status = WEIR_OK;
   if (!plausible(codec, data_size, size))
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
                           "a buffer of %zu bytes claims to be %zu decompressed",
                           data_size, size);
-  BASE_GOTO(status, prepare(d, codec, err));
-  while (!done) {
-    if (wrote == room && room < size) {
-      size_t most = room == 0 ? (size_t)1 << 24 : 4 * room;
-      if (room == 0 && data_size > most / 64) most = 64 * data_size;
-      size_t next = size < most ? size : most;
-      uint8_t *grown = base_realloc(block, next, 1, err);
-      if (grown == NULL) {
-        status = WEIR_E_NOMEM;
-        goto out;
-      }
-      block = grown;
-      room = next;
-    }
-    size_t read_before = read, wrote_before = wrote;
-    BASE_GOTO(status,
-              step(d, codec, data, data_size, &read, block, room, &wrote, &done, err));
-    if (!done && read == read_before && wrote == wrote_before &&
-        (wrote < room || room == size)) {
-      status = wrong(codec,
-                     wrote < size ? "it is cut short" : "it is longer than it says", err);
-      goto out;
-    }
-  }
-  if (wrote != size) {
-    status = wrong(codec, "it is shorter than it says", err);
-    goto out;
-  }
-  if (block == NULL) block = base_calloc(1, 1, err);
-  if (block == NULL) status = WEIR_E_NOMEM;
-out:
+  BASE_TRY(prepare(d, codec, err));
+  weir_status status = inflate(d, codec, data, data_size, size, &block, err);
   if (status == WEIR_OK)
     *out = block;
   else

@@ -280,7 +280,7 @@ weir_schema *weir_ipc_reader_schema(const weir_ipc_reader *reader) {
 static weir_status read_footer(weir_ipc_reader *reader, weir_error *err) {
   ipc_source *source = &reader->source;
   const uint64_t size = source->blob->size;
-  const uint8_t *tail = source->blob->data + size - TAIL_SIZE;
+  const uint8_t *tail = source->blob->data + (size < TAIL_SIZE ? 0 : size - TAIL_SIZE);
   uint32_t footer_size = 0;
   if (size < HEAD_SIZE + TAIL_SIZE || memcmp(tail + 4, MAGIC, MAGIC_SIZE) != 0) {
     weir_error_set(
@@ -441,7 +441,7 @@ weir_status weir_ipc_reader_open_bytes(weir_bytes *bytes, const char *name,
   if (reader == NULL) return WEIR_E_NOMEM;
   ipc_blob *blob = ipc_blob_new(err);
   if (blob == NULL) return finish(reader, WEIR_E_NOMEM, out, err);
-  blob->data = bytes->data;
+  blob->data = bytes->size > 0 ? bytes->data : (const uint8_t *)ipc_zeros;
   blob->size = bytes->size;
   reader->source.blob = ipc_blob_ref(blob);
   /* The bytes move once nothing can fail any more; until then the blob only looks at them. */

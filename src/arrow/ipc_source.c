@@ -104,7 +104,7 @@ static weir_status read_body(ipc_source *source, ipc_message *out, weir_error *e
     return status != WEIR_OK ? status : WEIR_E_NOMEM;
   }
   blob->heap = buf.data;
-  blob->data = buf.data;
+  blob->data = buf.size > 0 ? buf.data : (const uint8_t *)ipc_zeros;
   blob->size = buf.size;
   ipc_blob_unref(source->body);
   source->body = blob;

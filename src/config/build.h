@@ -63,7 +63,7 @@ weir_status config_build_fail(const config_build *b, const config_node *at,
     WEIR_PRINTF(5, 6);
 weir_status config_build_vfail(const config_build *b, const config_node *at,
                                const char *option, weir_error *err, const char *fmt,
-                               va_list args);
+                               va_list args) WEIR_PRINTF(5, 0);
 
 /* Fills `value`, whose row is set, from a node. */
 weir_status config_value_set(config_build *b, option_value *value,

@@ -52,6 +52,7 @@ def load():
         "weir_batch_bytes": ctypes.c_uint64,
         "weir_batch_rows": ctypes.c_int64,
         "weir_batch_schema": ctypes.c_void_p,
+        "weir_ipc_writer_bytes": ctypes.c_uint64,
     }.items():
         getattr(lib, name).restype = result
     return lib
@@ -143,3 +144,59 @@ def read_callback(data, most=1000):
 
     KEPT.append(CALLBACK(read))
     return KEPT[-1]
+
+
+class WriterOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("file", ctypes.c_int32),
+        ("codec", ctypes.c_int32),
+        ("level", ctypes.c_int32),
+    ]
+
+
+WRITE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+def export_batch(batch):
+    """A pyarrow.RecordBatch as a new weir_batch."""
+    array, schema = ARRAY(), SCHEMA()
+    batch._export_to_c(ctypes.addressof(array), ctypes.addressof(schema))
+    weir_schema, out = ctypes.c_void_p(), ctypes.c_void_p()
+    call("weir_schema_new", ctypes.byref(schema), ctypes.byref(weir_schema))
+    try:
+        call("weir_batch_new", weir_schema, ctypes.byref(array), ctypes.byref(out))
+    finally:
+        LIB.weir_schema_unref(weir_schema)
+    return out
+
+
+def write_ipc(batches, file=False, codec=0, slices=None):
+    """What weir writes of these batches; slices: (offset, length) of each, cut by weir."""
+    written = bytearray()
+
+    def write(_ctx, data, size, _err):
+        written.extend(ctypes.string_at(data, size))
+        return 0
+
+    callback, handle = WRITE(write), ctypes.c_void_p()
+    options = WriterOptions(ctypes.sizeof(WriterOptions), int(file), codec, 0)
+    exported = [export_batch(b) for b in batches]
+    try:
+        schema = ctypes.c_void_p(LIB.weir_batch_schema(exported[0]))
+        call("weir_ipc_writer_new", schema, ctypes.byref(options), callback, None, ctypes.byref(handle))
+        for index, batch in enumerate(exported):
+            if slices:
+                part = ctypes.c_void_p()
+                call("weir_batch_slice", batch, *(ctypes.c_int64(x) for x in slices[index]), ctypes.byref(part))
+                call("weir_ipc_writer_write", handle, part)
+                LIB.weir_batch_unref(part)
+            else:
+                call("weir_ipc_writer_write", handle, batch)
+        call("weir_ipc_writer_finish", handle)
+        assert LIB.weir_ipc_writer_bytes(handle) == len(written)
+    finally:
+        LIB.weir_ipc_writer_free(handle)
+        for batch in exported:
+            LIB.weir_batch_unref(batch)
+    return bytes(written)
