@@ -46,6 +46,16 @@ foreach(tier unit sim conform)
   endforeach()
 endforeach()
 
+# The simulation: coordinators against a world made of a seed. The small run is for sanitizers.
+file(GLOB sim_sources CONFIGURE_DEPENDS tests/sim/*.c)
+add_executable(sim ${sim_sources})
+set_target_properties(sim PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(sim PRIVATE weir_static)
+add_test(NAME sim COMMAND sim --seeds 1..20000)
+set_tests_properties(sim PROPERTIES LABELS sim TIMEOUT 240)
+add_test(NAME sim_small COMMAND sim --seeds 1..500)
+set_tests_properties(sim_small PROPERTIES LABELS sim-small TIMEOUT 240)
+
 # Header test: each public header compiles alone, as C11 and as C++17, without one warning. It is part
 # of every build, so a header that leans on another one never gets far.
 set(header_probes)
