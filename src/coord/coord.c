@@ -412,6 +412,7 @@ void coord_free(coord *c) {
     free(lane->name);
   }
   for (size_t i = 0; i < c->n_dirt; i++) coord_dirt_done(&c->dirt[i]);
+  free(c->pipeline);
   free(c->dirt);
   free(c->cuts);
   free(c->unresolved);

@@ -154,6 +154,10 @@ static weir_status load_aborted(coord *c, const weir_store_attempt *a, weir_erro
 
 weir_status coord_load(coord *c, const weir_store_state *state, weir_error *err) {
   c->last = state->last_attempt;
+  if (state->pipeline) {
+    c->pipeline = base_strdup(state->pipeline, err);
+    if (!c->pipeline) return WEIR_E_NOMEM;
+  }
   BASE_TRY(load_positions(c, state, err));
   load_cursors(c, state);
   c->unresolved = base_calloc(state->n_attempts, sizeof(*c->unresolved), err);

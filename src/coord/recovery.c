@@ -36,8 +36,8 @@ static weir_status judge_unknown(const coord_sink_state *s, const weir_cursor *o
  * it that the target shows counts as the predecessor of what follows, so a target that lost its tail is
  * refilled from there. Where the store no longer has the attempt last seen, everything between that one
  * and the batch was empty for this sink (the store keeps what is unresolved). */
-static weir_status judge(coord_sink_state *s, const weir_cursor *observed, size_t *first,
-                         weir_error *err) {
+static weir_status judge(const coord *c, const coord_sink_state *s,
+                         const weir_cursor *observed, size_t *first, weir_error *err) {
   *first = 0;
   if (!observed->checkpoint && s->seen.checkpoint) return judge_absent(s, err);
   if (!s->n_owed) {
@@ -55,13 +55,17 @@ static weir_status judge(coord_sink_state *s, const weir_cursor *observed, size_
                                         .entries = s->owed[i].entries,
                                         .n_entries = s->owed[i].n_entries};
   }
-  weir_commit_batch all = {
-      .struct_size = sizeof(all), .attempts = attempts, .n_attempts = s->n_owed};
+  const weir_namespace ns = {.struct_size = sizeof(ns),
+                             .pipeline = c->pipeline ? c->pipeline : "?",
+                             .sink_id = s->id};
+  weir_commit_batch all = {.struct_size = sizeof(all),
+                           .ns = &ns,
+                           .attempts = attempts,
+                           .n_attempts = s->n_owed};
   if (s->seen.checkpoint < attempts[0].cursor.checkpoint) all.predecessor = s->seen;
   status = weir_commit_batch_start(&all, observed, first, err);
   if (status) {
-    status = weir_error_prefix(
-        err, status, "sink %s, in recovery ('weir status' shows both sides)", s->id);
+    status = weir_error_prefix(err, status, "recovery ('weir status' shows both sides)");
   }
   free(attempts);
   return status;
@@ -94,7 +98,7 @@ weir_status coord_on_observed(coord *c, coord_event *e, weir_error *err) {
   if (e->error) return take_over_failed(c, s, e->error);
   size_t first = 0;
   weir_error verdict = {0};
-  weir_status status = judge(s, &e->cursor, &first, &verdict);
+  weir_status status = judge(c, s, &e->cursor, &first, &verdict);
   if (status) {
     coord_halt_now(c, &verdict);
     return WEIR_OK;

@@ -138,6 +138,7 @@ struct coord {
   coord_lane *lanes;
   int64_t interval, timeout, backoff_min, backoff_max;
   uint64_t token;
+  char *pipeline; /* name, for messages */
 
   int64_t now;
   coord_phase phase;

@@ -87,6 +87,8 @@ static void make_world(sim_world *w, uint64_t seed, bool trace, sim_counts *coun
   w->rows = 1 + sim_below(w, ROWS);
   w->prunes_empties = sim_chance(w, 2);
   w->barrier_event_first = sim_chance(w, 2);
+  w->keep = 1 + sim_below(w, WEIR_STORE_KEEP);
+  w->lazy_rollback = sim_chance(w, 2);
   w->copy_wanted = sim_chance(w, 4);
   w->faults = (int)sim_below(w, 24);
   w->pace = 1 + sim_below(w, 12);
@@ -131,7 +133,8 @@ static int choices_of(sim_world *w, sim_owner *o, sim_choice *out) {
   if (o->n_mail) out[n++] = (sim_choice){DO_STEP, o, 0, 0};
   for (uint32_t l = 0; l < w->n_lanes; l++) {
     if (o->lanes[l].jobs.n) out[n++] = (sim_choice){DO_LANE_JOB, o, l, 0};
-    if (sim_lane_can(w, o, l) && (!n || sim_chance(w, w->pace))) out[n++] = (sim_choice){DO_LANE, o, l, 0};
+    if (sim_lane_can(w, o, l) && (!n || sim_chance(w, w->pace)))
+      out[n++] = (sim_choice){DO_LANE, o, l, 0};
   }
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     if (o->committers[k].n) out[n++] = (sim_choice){DO_COMMITTER, o, k, 0};
@@ -213,6 +216,7 @@ static void disturb(sim_world *w) {
       sim_post(w, o, sim_event(COORD_FENCED, COORD_NONE, 0, 0), NULL);
     }
   } else if (!w->copied && live(w) == 1 && sim_fault(w, 400)) {
+    w->had_zombie = true;
     sim_owner_start(w, o, 0); /* a second instance by mistake, or a standby */
   }
 }
@@ -255,6 +259,15 @@ static void check_end(sim_world *w) {
       SIM_CHECK(w, t->visible.lane[l] == expected,
                 "at the end sink %d shows rows %x of lane %d, not %x", (int)k,
                 t->visible.lane[l], (int)l, expected);
+    }
+  }
+  for (uint64_t n = 1; n <= s->last && !w->had_zombie; n++) {
+    const sim_attempt *a = &s->attempts[n];
+    for (uint32_t k = 0; a->state == WEIR_ATTEMPT_ABORT && k < w->n_sinks; k++) {
+      for (uint32_t p = 0; a->cleaned[k] && p < a->n_parts[k]; p++) {
+        SIM_CHECK(w, w->artifacts[k][a->intent[k][p].incarnation] != ART_STAGED,
+                  "sink %d: attempt %d is marked cleaned and is not", (int)k, (int)n);
+      }
     }
   }
   for (uint32_t l = 0; l < w->n_lanes; l++) {

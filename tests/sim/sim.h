@@ -144,6 +144,7 @@ typedef struct sim_lane {
   uint64_t rows, generation, wanted;
   bool stopped, ended, failed;
   bool pushing; /* an item is partly pushed */
+  bool posting; /* a barrier or end is pushed and its event is not posted */
   sim_item item;
   int next; /* the next of the participants it goes to */
   uint8_t choice[SINKS];
@@ -170,7 +171,8 @@ typedef struct sim_owner {
   sim_lane lanes[LANES];
   sim_jobs committers[SINKS];
   int commits_out[SINKS], prepares_out[SINKS];
-  weir_cursor seen[SINKS]; /* remembered, written with the next durable step */
+  weir_cursor unsettled[SINKS]; /* end of a batch whose last answer was not final */
+  weir_cursor seen[SINKS];      /* remembered, written with the next durable step */
   bool saw[SINKS];
   uint64_t cleaned[ATTEMPTS];
   uint32_t cleaned_sink[ATTEMPTS];
@@ -190,7 +192,8 @@ typedef struct sim_world {
   int64_t now;
   uint64_t turn;
   uint32_t n_sinks, n_lanes, rows;
-  bool prunes_empties, barrier_event_first;
+  bool prunes_empties, barrier_event_first, had_zombie, lazy_rollback;
+  uint32_t keep; /* published attempts that the store keeps */
   bool copied, copy_wanted;
   sim_store stores[2];
   sim_target targets[SINKS];
@@ -228,6 +231,7 @@ weir_status sim_store_abort(sim_world *w, sim_owner *o, const coord_command *com
                             weir_error *err);
 typedef struct sim_loaded sim_loaded;
 const weir_store_state *sim_store_load(sim_world *w, sim_owner *o, sim_loaded **out);
+void sim_store_flush(sim_world *w, sim_owner *o);
 void sim_loaded_free(sim_loaded *loaded);
 extern const char *const sim_sink_names[SINKS];
 extern const char *const sim_lane_names[LANES];

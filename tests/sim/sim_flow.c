@@ -26,7 +26,7 @@ static sim_part *next_output(const sim_world *w, sim_owner *o, uint32_t lane) {
 bool sim_lane_can(const sim_world *w, const sim_owner *o, uint32_t lane) {
   const sim_lane *l = &o->lanes[lane];
   if (l->stopped || l->ended || l->failed) return false;
-  if (!l->pushing) return true;
+  if (!l->pushing) return true; /* posting included */
   sim_part *to = next_output(w, (sim_owner *)o, lane);
   return !to || to->queued[lane] < QUEUE;
 }
@@ -63,6 +63,12 @@ static void begin_push(sim_world *w, sim_owner *o, uint32_t lane) {
 
 void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
   sim_lane *l = &o->lanes[lane];
+  if (l->posting) {
+    l->posting = false;
+    post_position(w, o, lane);
+    l->ended = l->item.row == ITEM_END;
+    return;
+  }
   if (!l->pushing) {
     if (l->position < w->rows && sim_fault(w, 60)) {
       weir_error err = {0};
@@ -87,8 +93,8 @@ void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
     l->rows++;
     return;
   }
-  if (!w->barrier_event_first) post_position(w, o, lane);
-  if (l->item.row == ITEM_END) l->ended = true;
+  l->posting = !w->barrier_event_first;
+  l->ended = l->item.row == ITEM_END && !l->posting;
 }
 
 void sim_lane_job(sim_world *w, sim_owner *o, uint32_t lane) {
@@ -97,13 +103,14 @@ void sim_lane_job(sim_world *w, sim_owner *o, uint32_t lane) {
   weir_error err = {0};
   switch (job->type) {
     case COORD_SEND_BARRIERS:
-      if (!l->stopped && !l->ended && !(l->pushing && l->item.row == ITEM_END)) {
+      if (!l->stopped && !l->ended &&
+          !((l->pushing || l->posting) && l->item.row == ITEM_END)) {
         l->wanted = job->attempt;
       }
       break;
     case COORD_STOP_LANES:
       l->stopped = true;
-      l->pushing = false; /* what waited for room is discarded */
+      l->pushing = l->posting = false; /* what waited for room is discarded */
       l->wanted = 0;
       sim_post(w, o, sim_lane_event(COORD_STOPPED, lane, 0, job->generation), NULL);
       break;
@@ -267,7 +274,9 @@ static void roll_back(sim_world *w, sim_owner *o, uint32_t sink, sim_part *p,
   SIM_CHECK(w, w->stores[o->store].attempts[attempt].state == WEIR_ATTEMPT_ABORT,
             "attempt %d is rolled back and its Abort is not durable", (int)attempt);
   p->gate = false;
-  if (p->attempt == attempt) sim_target_roll_back(w, o, sink, p->incarnation);
+  /* A rollback may leave files to the cleaner. */
+  if (p->attempt == attempt && !w->lazy_rollback)
+    sim_target_roll_back(w, o, sink, p->incarnation);
 }
 
 static uint32_t job_fault(coord_command_type type) {

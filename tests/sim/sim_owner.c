@@ -112,6 +112,15 @@ static void to_committer(sim_world *w, sim_owner *o, const coord_command *comman
     SIM_CHECK(w, !o->commits_out[sink], "two batches of sink %d are out", (int)sink);
     SIM_CHECK(w, own_thread || !o->prepares_out[sink],
               "sink %d commits beside its pre_commit and has no overlap", (int)sink);
+    const weir_cursor *last =
+        &command->batch->attempts[command->batch->n_attempts - 1].cursor;
+    bool again = o->unsettled[sink].checkpoint != 0;
+    SIM_CHECK(w, again == (command->repeat != 0),
+              "sink %d: a repeat is not said to be one", (int)sink);
+    SIM_CHECK(w, !again || weir_cursor_equal(last, &o->unsettled[sink]),
+              "sink %d: attempt %d is sent while the batch up to %d is not settled",
+              (int)sink, (int)last->checkpoint, (int)o->unsettled[sink].checkpoint);
+    o->unsettled[sink] = *last; /* until a good answer */
     o->commits_out[sink]++;
     job.batch = copy_batch(w, command->batch);
   }
@@ -129,6 +138,9 @@ static void to_part(sim_world *w, sim_owner *o, const coord_command *command) {
                        .attempt = command->attempt,
                        .next = command->next,
                        .generation = command->generation};
+  for (uint32_t l = 0; command->type == COORD_PURGE && l < w->n_lanes; l++) {
+    SIM_CHECK(w, o->lanes[l].stopped, "queues are purged while lane %d pushes", (int)l);
+  }
   if (command->type == COORD_PRE_COMMIT) {
     SIM_CHECK(w, w->targets[sink].overlap || !o->commits_out[sink],
               "sink %d prepares beside its commit and has no overlap", (int)sink);
@@ -175,6 +187,7 @@ static void stopped(sim_world *w, sim_owner *o, const weir_error *error) {
   bool other = error && w->copied && !was_injected(error);
   if (done) sim_target_has(w, o->store, w->stores[o->store].decided);
   bool all = done && !o->drained;
+  if (!sim_store_lease(w, o)) sim_store_flush(w, o);
   sim_owner_kill(w, o);
   w->counts->refusals += other;
   if (all || other) o->life = OWNER_DONE;
@@ -248,7 +261,10 @@ void sim_owner_step(sim_world *w, sim_owner *o) {
   o->n_mail--;
   memmove(&o->mail[0], &o->mail[1], sizeof(m) * (size_t)o->n_mail);
   m.event.error = m.has_error ? &m.error : NULL;
-  if (m.event.type == COORD_COMMITTED) o->commits_out[m.event.sink]--;
+  if (m.event.type == COORD_COMMITTED) {
+    o->commits_out[m.event.sink]--;
+    if (!m.has_error) o->unsettled[m.event.sink] = (weir_cursor){0};
+  }
   if (m.event.type == COORD_PREPARED) o->prepares_out[m.event.sink]--;
   sim_trace(w, "owner %d: event %d, sink %d.%d, lane %d, attempt %d%s%s", o->index,
             m.event.type, (int)m.event.sink, (int)m.event.participant, (int)m.event.lane,

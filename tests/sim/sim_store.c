@@ -14,7 +14,7 @@ weir_status sim_store_lease(sim_world *w, sim_owner *o) {
 }
 
 /* A durable step: what was only remembered is written with it. */
-static void flush(sim_world *w, sim_owner *o) {
+void sim_store_flush(sim_world *w, sim_owner *o) {
   sim_store *s = &w->stores[o->store];
   for (uint32_t i = 0; i < w->n_sinks; i++) {
     if (o->saw[i]) s->seen[i] = o->seen[i];
@@ -69,7 +69,7 @@ weir_status sim_store_reserve(sim_world *w, sim_owner *o, const coord_command *c
   bool made = false;
   weir_status status = outcome(w, o, &made, err);
   if (!made) return status;
-  flush(w, o);
+  sim_store_flush(w, o);
   reserve(w, &w->stores[o->store], command->attempt, command->entries,
           command->n_entries);
   return status;
@@ -80,7 +80,7 @@ weir_status sim_store_abort(sim_world *w, sim_owner *o, const coord_command *com
   bool made = false;
   weir_status status = outcome(w, o, &made, err);
   if (!made) return status;
-  flush(w, o);
+  sim_store_flush(w, o);
   sim_attempt *a = &w->stores[o->store].attempts[command->attempt];
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_RESERVED, "Abort of attempt %d in state %d",
             (int)command->attempt, a->state);
@@ -107,6 +107,21 @@ static void check_rows(sim_world *w, const sim_store *s, const sim_attempt *a) {
       SIM_CHECK(w, all == expected,
                 "sink %d takes rows %x of lane %d, the positions say %x", (int)k, all,
                 (int)l, expected);
+    }
+  }
+}
+
+/* Nothing is decided while a target that does not gather owes rows. */
+static void check_shown(sim_world *w, const sim_store *s, uint64_t attempt) {
+  for (uint32_t k = 0; k < w->n_sinks; k++) {
+    const sim_target *t = &w->targets[k];
+    for (uint64_t n = 1; n < attempt && t->kind != KIND_WEAK && !t->commit_interval;
+         n++) {
+      const sim_attempt *a = &s->attempts[n];
+      SIM_CHECK(
+          w,
+          a->state != WEIR_ATTEMPT_COMMIT || !a->has_rows[k] || n <= t->cursor.checkpoint,
+          "attempt %d is decided before sink %d shows %d", (int)attempt, (int)k, (int)n);
     }
   }
 }
@@ -146,12 +161,13 @@ weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *co
   bool made = false;
   weir_status status = outcome(w, o, &made, err);
   if (!made) return status;
-  flush(w, o);
+  sim_store_flush(w, o);
   sim_store *s = &w->stores[o->store];
   const weir_store_decision *d = command->decision;
   sim_attempt *a = &s->attempts[d->attempt];
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_RESERVED, "decision of attempt %d in state %d",
             (int)d->attempt, a->state);
+  check_shown(w, s, d->attempt);
   fill_decision(w, o, d, a);
   check_rows(w, s, a);
   a->state = WEIR_ATTEMPT_COMMIT;
@@ -242,7 +258,7 @@ const weir_store_state *sim_store_load(sim_world *w, sim_owner *o, sim_loaded **
   uint64_t kept = 0, oldest = ATTEMPTS;
   for (uint64_t n = s->last; n > 0; n--) {
     if (s->attempts[n].state != WEIR_ATTEMPT_COMMIT || !published(w, s, n)) continue;
-    if (kept++ < WEIR_STORE_KEEP) oldest = n;
+    if (kept++ < w->keep) oldest = n;
   }
   for (uint64_t n = 1; n <= s->last; n++) {
     int32_t state = s->attempts[n].state;

@@ -215,7 +215,7 @@ bool sim_target_fall_back(sim_world *w, uint32_t sink) {
   for (uint64_t n = to.checkpoint + 1; n <= s->last; n++) {
     decided_since += s->attempts[n].state == WEIR_ATTEMPT_COMMIT;
   }
-  if (!to.checkpoint || decided_since >= WEIR_STORE_KEEP) return false;
+  if (!to.checkpoint || decided_since >= w->keep) return false;
   t->publications--;
   for (uint32_t l = 0; l < w->n_lanes; l++) {
     t->visible.lane[l] &= (uint16_t)~t->added[t->publications].lane[l];
