@@ -99,6 +99,10 @@ weir_status arrow_indices_check(const arrow_node *node, const struct ArrowArray 
 weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
                              weir_batch **out, weir_error *err);
 
+/* Undoes weir_batch_new: moves the producer's array back into *array and drops the batch.
+ * The caller holds the only reference. */
+void arrow_batch_give_back(weir_batch *batch, struct ArrowArray *array);
+
 /* Whether two fields have the same type, nullability of `got` within that of `want`; the
  * fields' own names and flags aside. */
 bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema *got);

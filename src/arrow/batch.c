@@ -142,6 +142,12 @@ void weir_batch_unref(weir_batch *batch) {
   }
 }
 
+void arrow_batch_give_back(weir_batch *batch, struct ArrowArray *array) {
+  *array = batch->owned;
+  batch->owned.release = NULL;
+  weir_batch_unref(batch);
+}
+
 weir_status weir_batch_slice(weir_batch *batch, int64_t offset, int64_t length,
                              weir_batch **out, weir_error *err) {
   weir_batch *slice = NULL;

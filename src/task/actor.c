@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One participant: a thread that lets batches through the gate into write_batch, and executes the
+ * coordinator's jobs between them.
+ *
+ * A thread that is inside the connector holds no lock. When it comes back it looks first whether its
+ * generation was retired meanwhile; if so it touches nothing of the actor any more but its count.
+ */
+#include "task/actor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- counts ------------------------------------------------------------------------------ */
+
+void actor_unref(task_actor *a) {
+  if (atomic_fetch_sub(&a->refs, 1) != 1) return;
+  for (uint32_t i = 0; a->queues && i < a->config.n_lanes; i++)
+    task_queue_done(&a->queues[i]);
+  for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
+  for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
+  free(a->queues);
+  free(a->lanes);
+  free(a->met);
+  free(a->fin);
+  pthread_cond_destroy(&a->over);
+  pthread_cond_destroy(&a->wake_commit);
+  pthread_cond_destroy(&a->wake);
+  pthread_mutex_destroy(&a->lock);
+  free(a);
+}
+
+static void generation_free(generation *g) {
+  task_actor *a = g->actor;
+  connector_sink_unref(g->sink);
+  free(g);
+  actor_unref(a);
+}
+
+void generation_unref(generation *g) {
+  if (atomic_fetch_sub(&g->refs, 1) == 1) generation_free(g);
+}
+
+/* ---- making ------------------------------------------------------------------------------ */
+
+weir_status task_actor_new(const task_actor_config *config, task_actor **out,
+                           weir_error *err) {
+  task_actor *a = base_calloc(1, sizeof(*a), err);
+  if (!a) return WEIR_E_NOMEM;
+  a->config = *config;
+  atomic_init(&a->refs, 1);
+  weir_status status = base_mutex_init(&a->lock, err);
+  if (status) goto fail_lock;
+  status = base_cond_init(&a->wake, err);
+  if (status) goto fail_wake;
+  status = base_cond_init(&a->wake_commit, err);
+  if (status) goto fail_commit;
+  status = base_cond_init(&a->over, err);
+  if (status) goto fail_over;
+  size_t n = config->n_lanes;
+  a->queues = base_calloc(n, sizeof(*a->queues), err);
+  a->lanes = base_calloc(n, sizeof(*a->lanes), err);
+  a->met = base_calloc(n, 1, err);
+  a->fin = base_calloc(n, 1, err);
+  if (!a->queues || !a->lanes || !a->met || !a->fin) {
+    actor_unref(a);
+    return WEIR_E_NOMEM;
+  }
+  *out = a;
+  return WEIR_OK;
+fail_over:
+  pthread_cond_destroy(&a->wake_commit);
+fail_commit:
+  pthread_cond_destroy(&a->wake);
+fail_wake:
+  pthread_mutex_destroy(&a->lock);
+fail_lock:
+  free(a);
+  return status;
+}
+
+/* Starts a thread that holds a reference to its generation. Lock held. */
+static weir_status start_thread(generation *g, const char *name, void *(*run)(void *),
+                                weir_error *err) {
+  pthread_t thread;
+  atomic_fetch_add(&g->refs, 1);
+  g->threads++;
+  weir_status status = base_thread_start(&thread, name, run, g, err);
+  if (status) {
+    g->threads--;
+    atomic_fetch_sub(&g->refs, 1);
+    return status;
+  }
+  /* Nobody joins: a thread may hang in a connector for ever. `threads` and `over` say when it ended. */
+  pthread_detach(thread);
+  return WEIR_OK;
+}
+
+weir_status task_actor_start(task_actor *a, connector_sink *sink,
+                             const weir_binding *binding, weir_error *err) {
+  generation *g = base_calloc(1, sizeof(*g), err);
+  if (!g) return WEIR_E_NOMEM;
+  atomic_init(&g->refs, 1);
+  g->actor = a;
+  g->sink = sink;
+  g->binding = binding;
+  g->opening = binding != NULL;
+  g->doing = "open";
+  pthread_mutex_lock(&a->lock);
+  weir_status status = start_thread(g, a->config.name, generation_main, err);
+  if (!status) {
+    atomic_fetch_add(&a->refs, 1);
+    a->gen = g;
+    g->has_commit_thread = a->config.overlap && a->config.participant == 1;
+    if (g->has_commit_thread) {
+      weir_error ignored = {0};
+      /* Without a second thread the committer's jobs run on the first: slower, as safe. */
+      if (start_thread(g, "weir-commit", generation_commit_main, &ignored))
+        g->has_commit_thread = 0;
+    }
+  }
+  pthread_mutex_unlock(&a->lock);
+  if (status) free(g);
+  return status;
+}
+
+int task_actor_wants_generation(task_actor *a) {
+  pthread_mutex_lock(&a->lock);
+  int wants = !a->gen && !a->stopping && (a->jobs.first || a->commit_jobs.first);
+  pthread_mutex_unlock(&a->lock);
+  return wants;
+}
+
+void task_actor_send(task_actor *a, task_job *job) {
+  int commits = job->type >= TASK_TAKE_OVER;
+  pthread_mutex_lock(&a->lock);
+  if (!job->timeout_ns) job->timeout_ns = a->config.call_timeout_ns;
+  job_list_add(commits ? &a->commit_jobs : &a->jobs, job);
+  pthread_cond_signal(&a->wake);
+  pthread_cond_signal(&a->wake_commit);
+  pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static void open_first(generation *g) {
+  task_actor *a = g->actor;
+  if (!g->opening) return;
+  int64_t deadline = base_deadline(a->config.call_timeout_ns);
+  connector_call_arm(&g->call, deadline, deadline);
+  weir_status status = connector_sink_open(g->sink, &g->call, g->binding, &g->open_error);
+  pthread_mutex_lock(&a->lock);
+  g->open_failed = status != WEIR_OK;
+  g->opening = 0;
+  pthread_cond_broadcast(&a->wake_commit);
+  if (status && !g->retired) actor_failed(a, &g->open_error);
+  pthread_mutex_unlock(&a->lock);
+}
+
+/* Lock held at entry and exit. */
+static void write_item(generation *g, uint32_t lane, task_item *item) {
+  task_actor *a = g->actor;
+  task_lane *producer = a->lanes[lane];
+  weir_error error = {0};
+  weir_write_result result = {0};
+  int64_t deadline = base_deadline(a->config.write_timeout_ns);
+  g->doing = "write_batch";
+  pthread_mutex_unlock(&a->lock);
+  task_lane_room(producer);
+  connector_call_arm(&g->call, deadline, deadline);
+  weir_status status =
+      connector_sink_write_batch(g->sink, &g->call, item->batch, &result, &error);
+  weir_batch_unref(item->batch);
+  pthread_mutex_lock(&a->lock);
+  if (g->retired) return;
+  if (status) {
+    a->gate = 0; /* nothing more of this attempt: an abort follows */
+    actor_failed(a, &error);
+    return;
+  }
+  a->rows += result.records;
+  a->nbytes += result.bytes;
+  a->total_rows += result.records;
+  a->total_bytes += result.bytes;
+  if (!a->config.committable && !a->dirty_since && result.records)
+    a->dirty_since = base_clock_mono();
+}
+
+/* Lock held at entry and exit. */
+static void flush(generation *g) {
+  task_actor *a = g->actor;
+  weir_error error = {0};
+  int64_t deadline = base_deadline(a->config.call_timeout_ns);
+  g->doing = "flush";
+  a->dirty_since = 0;
+  pthread_mutex_unlock(&a->lock);
+  connector_call_arm(&g->call, deadline, deadline);
+  weir_status status = connector_sink_flush(g->sink, &g->call, &error);
+  pthread_mutex_lock(&a->lock);
+  if (!status || g->retired) return;
+  a->gate = 0;
+  actor_failed(a, &error);
+}
+
+static int64_t flush_at(const task_actor *a) {
+  if (!a->dirty_since) return BASE_FOREVER;
+  return a->dirty_since + a->config.flush_interval_ns;
+}
+
+/* One turn of the loop: a job, a flush that is due, an item, or a wait. Lock held at entry and exit;
+ * 0: stop. */
+static int turn(generation *g) {
+  task_actor *a = g->actor;
+  if (g->retired) return 0;
+  task_job *job = job_list_take(&a->jobs);
+  if (!job && !g->has_commit_thread) job = job_list_take(&a->commit_jobs);
+  if (job) {
+    pthread_mutex_unlock(&a->lock);
+    generation_run(g, job, &g->call);
+    pthread_mutex_lock(&a->lock);
+    return 1;
+  }
+  if (a->stopping) return 0;
+  if (a->dirty_since && base_clock_mono() >= flush_at(a)) {
+    flush(g);
+    return 1;
+  }
+  uint32_t lane = 0;
+  task_item item = {0};
+  if (g->open_failed || !actor_next_item(a, &lane, &item)) {
+    base_cond_wait_until(&a->wake, &a->lock, flush_at(a));
+    return 1;
+  }
+  if (item.type == TASK_ITEM_BATCH)
+    write_item(g, lane, &item);
+  else
+    actor_meet(a, lane, &item);
+  return 1;
+}
+
+/* The last thing a thread does. The count goes down before the lock is given up, so that whoever waits for
+ * `threads` and then drops the last reference has released the connector when it goes on. Lock held at
+ * entry, not at exit. */
+static void thread_over(generation *g) {
+  task_actor *a = g->actor;
+  atomic_fetch_add(&a->refs, 1);
+  g->threads--;
+  pthread_cond_broadcast(&a->over);
+  pthread_cond_broadcast(&a->wake);
+  int last = atomic_fetch_sub(&g->refs, 1) == 1;
+  pthread_mutex_unlock(&a->lock);
+  if (last) generation_free(g);
+  actor_unref(a);
+}
+
+void *generation_main(void *arg) {
+  generation *g = arg;
+  task_actor *a = g->actor;
+  open_first(g);
+  pthread_mutex_lock(&a->lock);
+  while (turn(g)) continue;
+  /* The committer's thread ends first: close is the last call. */
+  while (!g->retired && g->threads > 1)
+    base_cond_wait_until(&a->wake, &a->lock, BASE_FOREVER);
+  if (!g->retired) {
+    weir_error error = {0};
+    int64_t deadline = base_deadline(a->config.call_timeout_ns);
+    g->doing = "close";
+    pthread_mutex_unlock(&a->lock);
+    connector_call_arm(&g->call, deadline, deadline);
+    weir_status status = connector_sink_close(g->sink, &g->call, &error);
+    pthread_mutex_lock(&a->lock);
+    if (status && !g->retired && !g->open_failed) actor_failed(a, &error);
+  }
+  thread_over(g);
+  return NULL;
+}
+
+void *generation_commit_main(void *arg) {
+  generation *g = arg;
+  task_actor *a = g->actor;
+  pthread_mutex_lock(&a->lock);
+  while (!g->retired) {
+    task_job *job = g->opening ? NULL : job_list_take(&a->commit_jobs);
+    if (job) {
+      pthread_mutex_unlock(&a->lock);
+      generation_run(g, job, &g->commit_call);
+      pthread_mutex_lock(&a->lock);
+    } else if (a->stopping) {
+      break;
+    } else {
+      base_cond_wait_until(&a->wake_commit, &a->lock, BASE_FOREVER);
+    }
+  }
+  thread_over(g);
+  return NULL;
+}
+
+/* ---- deadlines and the end --------------------------------------------------------------------- */
+
+static void drop_undecided_jobs(task_actor *a) {
+  job_list kept = {0};
+  for (task_job *job; (job = job_list_take(&a->jobs));) {
+    if (job->type == TASK_GET_INTENT || job->type == TASK_BEGIN ||
+        job->type == TASK_PRE_COMMIT)
+      task_job_free(job); /* an abort is under way: nobody waits for the answer */
+    else
+      job_list_add(&kept, job);
+  }
+  a->jobs = kept;
+}
+
+/* From here on the generation's threads find `retired` and leave. Lock held. */
+static void retire(task_actor *a, generation *g, const weir_error *error) {
+  g->retired = 1;
+  connector_sink_retire(g->sink);
+  connector_call_give_up(&g->call);
+  connector_call_give_up(&g->commit_call);
+  a->gen = NULL;
+  a->gate = 0;
+  drop_undecided_jobs(a);
+  coord_event event = {0};
+  if (g->has_job) actor_answer(a, &g->job, &event, error);
+  event = (coord_event){0};
+  if (g->has_commit_job) {
+    weir_error doubt = *error;
+    doubt.flags |= WEIR_ERR_IN_DOUBT;
+    actor_answer(a, &g->commit_job, &event, &doubt);
+  }
+  if (!g->has_job) actor_failed(a, error);
+  pthread_cond_broadcast(&a->wake);
+  pthread_cond_broadcast(&a->wake_commit);
+}
+
+void task_actor_watch(task_actor *a, int64_t now_ns) {
+  generation *dropped = NULL;
+  pthread_mutex_lock(&a->lock);
+  generation *g = a->gen;
+  if (g) {
+    int late = connector_call_expire(&g->call, now_ns);
+    /* A commit that does not come back is waited for, unless the target's own step is conditional. */
+    int late_commit =
+        connector_call_expire(&g->commit_call, now_ns) && a->config.cas_commit;
+    if ((late || late_commit) && !a->config.cancel_safe) {
+      weir_error error = {0};
+      weir_error_set(
+          &error, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
+          "sink %s: participant %u: %s did not come back before its deadline; this "
+          "instance of the connector is not used again",
+          a->config.name, a->config.participant,
+          late_commit   ? "commit"
+          : !g->has_job ? g->doing
+                        : "a checkpoint step");
+      retire(a, g, &error);
+      dropped = g;
+    }
+  }
+  pthread_mutex_unlock(&a->lock);
+  if (dropped) generation_unref(dropped);
+}
+
+void task_actor_totals(task_actor *a, uint64_t *rows, uint64_t *bytes) {
+  pthread_mutex_lock(&a->lock);
+  *rows = a->total_rows;
+  *bytes = a->total_bytes;
+  pthread_mutex_unlock(&a->lock);
+}
+
+weir_status task_actor_stop(task_actor *a, int64_t deadline_ns, weir_error *err) {
+  weir_status status = WEIR_OK;
+  pthread_mutex_lock(&a->lock);
+  a->stopping = 1;
+  for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
+  for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
+  pthread_cond_broadcast(&a->wake);
+  pthread_cond_broadcast(&a->wake_commit);
+  generation *g = a->gen;
+  while (g && g->threads && base_cond_wait_until(&a->over, &a->lock, deadline_ns))
+    continue;
+  if (g && g->threads) {
+    g->retired = 1;
+    connector_sink_retire(g->sink);
+    connector_call_give_up(&g->call);
+    connector_call_give_up(&g->commit_call);
+    status = weir_error_set(
+        err, WEIR_E_TIMEOUT, 0,
+        "sink %s: participant %u: %s did not come back; its thread is left behind",
+        a->config.name, a->config.participant,
+        g->has_commit_job ? "the commit"
+        : g->has_job      ? "a checkpoint step"
+        : g->doing        ? g->doing
+                          : "a call");
+  }
+  a->gen = NULL;
+  pthread_mutex_unlock(&a->lock);
+  if (g) generation_unref(g);
+  return status;
+}
+
+void task_actor_free(task_actor *a) {
+  if (a) actor_unref(a);
+}

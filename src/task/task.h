@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of a pipeline: lanes (where batches come in), actors (one thread per sink participant),
+ * committers (a second thread per sink with `overlap`) and source loops.
+ *
+ *   source thread or host thread            actor thread
+ *   lane: push, barrier, end  == queue ==>  gate -> write_batch -> seal
+ *
+ * What happens is posted to one mailbox as coordinator events; what to do comes back as jobs. No
+ * function here decides anything about an attempt.
+ *
+ * Threads are never killed. One that hangs in a connector when its owner stops is left behind: the stop
+ * function says so, and the owner must then leave the lanes and the mailbox where they are.
+ *
+ * Locks, in the order in which they may be held together: lane -> actor -> mailbox. A connector is
+ * called with no lock held.
+ */
+#ifndef WEIR_TASK_H
+#define WEIR_TASK_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "connector/connector.h"
+#include "coord/coord.h"
+
+/* ---- mailbox: many writers, one reader */
+
+typedef struct task_mailbox task_mailbox;
+
+weir_status task_mailbox_new(task_mailbox **out, weir_error *err);
+void task_mailbox_free(task_mailbox *box); /* once no thread posts any more */
+/* Copies the event and its error; bytes with a release are moved. Cannot fail for the caller: without
+ * memory the reader gets the flag `lost` and must stop. */
+void task_mailbox_post(task_mailbox *box, coord_event *event);
+/* The oldest event, waiting until the deadline; 0: none came. event->error points into *error. */
+int task_mailbox_take(task_mailbox *box, int64_t deadline_ns, coord_event *event,
+                      weir_error *error, int *lost);
+
+/* ---- actor: one participant, over all its generations */
+
+typedef struct task_actor task_actor;
+typedef struct task_lane task_lane;
+
+typedef enum task_job_type {
+  TASK_GET_INTENT,
+  TASK_BEGIN,
+  TASK_PRE_COMMIT,
+  TASK_ROLLBACK,
+  TASK_PURGE,
+  TASK_TAKE_OVER, /* this and below: the committer's, on its own thread when the contract has overlap */
+  TASK_COMMIT,
+  TASK_CLEAN
+} task_job_type;
+
+/* Data that jobs carry is owned by the job and freed with it. */
+typedef struct task_job {
+  struct task_job *link;
+  task_job_type type;
+  uint64_t attempt, next, generation;
+  weir_commit_batch *commit; /* COMMIT: deep copy, freed by free() */
+  weir_abort_batch *abort;   /* CLEAN: deep copy, freed by free() */
+  int64_t timeout_ns;
+} task_job;
+
+typedef struct task_actor_config {
+  uint32_t sink, participant;
+  const char *name; /* of the sink, for threads and messages; borrowed for life */
+  const weir_namespace *ns;
+  task_mailbox *mailbox;
+  uint32_t n_lanes;   /* queues, by lane index of the pipeline; unused ones stay empty */
+  const uint8_t *fed; /* n_lanes flags: which lanes feed this sink */
+  uint64_t queue_bytes;
+  int committable, overlap, cas_commit, cancel_safe;
+  int64_t write_timeout_ns, flush_interval_ns, call_timeout_ns;
+} task_actor_config;
+
+weir_status task_actor_new(const task_actor_config *config, task_actor **out,
+                           weir_error *err);
+/* Gives the actor a connector (taken over on OK) and starts its thread. Also after a retirement: the old
+ * thread, wherever it hangs, touches nothing of the actor any more. With a `binding` (borrowed for the
+ * actor's life) the connector is bound but not open yet: its thread opens it first. */
+weir_status task_actor_start(task_actor *actor, connector_sink *sink,
+                             const weir_binding *binding, weir_error *err);
+/* 1: its generation was retired and jobs wait for a new one. */
+int task_actor_wants_generation(task_actor *actor);
+/* Queues a job for the actor's or its committer's thread; takes it over, whatever happens. */
+void task_actor_send(task_actor *actor, task_job *job);
+/* Opens the gate for `attempt`: rows may pass until every live queue's barrier is met. */
+void task_actor_open_gate(task_actor *actor, uint64_t attempt);
+/* Cancels, and under `retire` retires, a call that is past its deadline. Coordinator thread. */
+void task_actor_watch(task_actor *actor, int64_t now_ns);
+/* Rows and bytes written by all generations. */
+void task_actor_totals(task_actor *actor, uint64_t *rows, uint64_t *bytes);
+/* Asks the thread to close the connector and end; waits until `deadline_ns`. A thread that does not come
+ * back in time is left behind with what it holds, named in *err (WEIR_E_TIMEOUT). */
+weir_status task_actor_stop(task_actor *actor, int64_t deadline_ns, weir_error *err);
+void task_actor_free(task_actor *actor); /* after stop; NULL is a no-op */
+
+/* The lane's side of an actor's queues. room: whether a batch of that size may be queued (and one more
+ * item without an allocation); add: takes the batch's reference over, cannot fail after room or reserve. */
+typedef enum task_item_type {
+  TASK_ITEM_BATCH,
+  TASK_ITEM_BARRIER,
+  TASK_ITEM_END
+} task_item_type;
+typedef struct task_item {
+  task_item_type type;
+  uint64_t generation;
+  uint64_t attempt;
+  weir_batch *batch;
+  uint64_t nbytes;
+} task_item;
+int task_actor_room(task_actor *actor, uint32_t lane, uint64_t nbytes);
+weir_status task_actor_reserve(task_actor *actor, uint32_t lane, weir_error *err);
+void task_actor_add(task_actor *actor, uint32_t lane, const task_item *item);
+void task_actor_set_lane(task_actor *actor, uint32_t lane, task_lane *producer);
+/* An actor took a batch out of this lane's queue. */
+void task_lane_room(task_lane *lane);
+
+/* ---- lane: where one producer's batches enter */
+
+typedef struct task_lane_config {
+  uint32_t index;
+  const char *name; /* borrowed for life */
+  task_mailbox *mailbox;
+  uint64_t rows; /* delivered before this run */
+  void (*on_room)(
+      void *ctx,
+      uint32_t lane); /* after a push found no room; no lock held; may be NULL */
+  void *ctx;
+} task_lane_config;
+
+weir_status task_lane_new(const task_lane_config *config, task_lane **out,
+                          weir_error *err);
+/* The participants of one more sink that this lane feeds. Before the first push. */
+weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
+                              uint32_t n, weir_error *err);
+void task_lane_free(task_lane *lane);
+
+/* Producer's side, one thread at a time. push takes its own reference. */
+weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
+                           weir_error *err);
+weir_status task_lane_barrier(task_lane *lane, uint64_t attempt,
+                              const weir_bytes *position, weir_error *err);
+weir_status task_lane_end(task_lane *lane, const weir_bytes *position, weir_error *err);
+
+/* What the producer is asked for. */
+typedef struct task_lane_wish {
+  uint64_t barrier; /* attempt whose barrier is wanted; 0: none */
+  int stopped;      /* a rewind is under way: push nothing */
+  int ended;        /* the lane has sent its end */
+  int drain;        /* send the end where you stand */
+  int finished;     /* the pipeline is over */
+  int seek;         /* a seek waits: task_lane_take_seek */
+} task_lane_wish;
+/* Waits until something is wanted, task_lane_poke came, or the deadline. `idle`: the producer has nothing
+ * to give (stopped, ended or failed), so only a seek, a poke and the finish wake it. */
+void task_lane_wishes(task_lane *lane, int64_t deadline_ns, int idle,
+                      task_lane_wish *out);
+void task_lane_poke(task_lane *lane);
+
+/* Coordinator's side. */
+void task_lane_request(task_lane *lane, uint64_t attempt);
+/* From now on nothing of an older generation can enter a queue. Posts COORD_STOPPED. */
+void task_lane_stop(task_lane *lane, uint64_t generation);
+/* Leaves a seek for the producer (position copied; absent: from the start). */
+weir_status task_lane_seek(task_lane *lane, uint64_t generation,
+                           const weir_bytes *position, uint64_t rows, weir_error *err);
+void task_lane_drain(task_lane *lane);
+void task_lane_finish(task_lane *lane);
+
+/* Producer's side of a seek: 1 and the position to go to; then live (posts COORD_SOUGHT). */
+int task_lane_take_seek(task_lane *lane, weir_bytes *position);
+void task_lane_live(task_lane *lane, const weir_error *error);
+uint64_t task_lane_rows(task_lane *lane);
+
+/* ---- source loop: a connector that feeds one lane */
+
+typedef struct task_source task_source;
+
+typedef struct task_source_config {
+  task_lane *lane;
+  uint32_t lane_index;
+  const char *name;
+  task_mailbox *mailbox;
+  int64_t call_timeout_ns;
+} task_source_config;
+
+/* Takes over an opened source. */
+weir_status task_source_start(const task_source_config *config, connector_source *source,
+                              task_source **out, weir_error *err);
+/* Every target has `checkpoint`; told between two reads. */
+void task_source_committed(task_source *source, uint64_t checkpoint,
+                           const weir_bytes *position);
+/* Gives up a read that is past its limit; posts COORD_FAILED. Coordinator thread. */
+void task_source_watch(task_source *source, int64_t now_ns);
+/* After task_lane_finish: closes the source; as task_actor_stop. */
+weir_status task_source_stop(task_source *source, int64_t deadline_ns, weir_error *err);
+void task_source_free(task_source *source);
+
+/* ---- deep copies for jobs; one block each, to free() */
+weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
+                                    const weir_namespace *ns, const char *positions,
+                                    weir_error *err);
+weir_abort_batch *task_copy_abort(const weir_store_entry *entries, size_t n,
+                                  uint64_t attempt, const weir_namespace *ns,
+                                  weir_error *err);
+
+#endif
