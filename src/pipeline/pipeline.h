@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a pipeline: what it is made of, and which thread may touch what.
+ *
+ * plan.c   config -> sources and sinks with contracts; admission, first pass. No I/O.
+ * open.c   store, schemas, admission, bindings, lanes, actors; then the coordinator's thread.
+ * run.c    the coordinator's thread: executes commands, feeds answers back.
+ * input.c  what a host calls while the pipeline runs: inputs, events.
+ * report.c JSON documents.
+ */
+#ifndef PIPELINE_PIPELINE_H
+#define PIPELINE_PIPELINE_H
+
+#include <weir/pipeline.h>
+
+#include "base/base.h"
+#include "config/config.h"
+#include "connector/connector.h"
+#include "coord/coord.h"
+#include "task/task.h"
+
+typedef struct pipe_source {
+  char *name;
+  connector_spec *spec;
+  connector_source *source;
+  weir_source_contract contract;
+  bool push;       /* driven by the host */
+  uint32_t lanes;  /* 1 for all but push sources */
+  uint32_t lane_0; /* index of its first lane */
+  weir_schema *schema;
+} pipe_source;
+
+typedef struct pipe_sink {
+  char *name;
+  connector_spec *spec;
+  bool has_committer;
+  weir_contract contract;
+  weir_names key;
+  uint32_t writers;
+  uint32_t *from; /* indexes of sources */
+  const char **from_names;
+  size_t n_from;
+  uint8_t *fed; /* by lane */
+  bool write_timeout_given, flush_interval_given;
+  int64_t write_timeout_ns, flush_interval_ns;
+  weir_namespace ns;
+  weir_binding binding;
+  connector_sink **first; /* generation 1 of each participant, until its actor has it */
+  task_actor **actors;
+  uint32_t *generations; /* how many each participant has had */
+} pipe_sink;
+
+/* Contracts and admission of a config; no I/O. */
+typedef struct pipe_plan {
+  config_top top;
+  connector_host *host;
+  pipe_source *sources;
+  size_t n_sources;
+  pipe_sink *sinks;
+  size_t n_sinks;
+  uint32_t n_lanes;
+  base_buf notes; /* NUL-separated things to warn of */
+} pipe_plan;
+
+/* A plan that fails halfway is ended by plan_done like a whole one. */
+weir_status plan_init(pipe_plan *plan, const weir_config *config, const base_log *log,
+                      weir_error *err);
+void plan_done(pipe_plan *plan);
+/* Admission on the plan; the second pass when `bound` (schemas and bindings are there). */
+weir_status plan_admit(const pipe_plan *plan, bool bound,
+                       connector_admission_table *table, weir_error *err);
+
+struct weir_input {
+  weir_pipeline *pipeline;
+  uint32_t lane;
+  uint32_t source;
+};
+
+typedef struct pipe_lane {
+  char *name; /* as the store knows it: "orders", or "orders/2" of a push source */
+  uint32_t source;
+  task_lane *lane;
+  task_source *loop; /* NULL: the host pushes */
+  weir_input input;
+  /* under the pipeline's lock */
+  weir_bytes decided; /* last decided position */
+  uint64_t decided_rows;
+  uint64_t rows_0; /* as they were when this run began */
+} pipe_lane;
+
+typedef struct pipe_event {
+  struct pipe_event *link;
+  weir_event event;
+} pipe_event;
+
+/* A sink's figures for documents; under the pipeline's lock. */
+typedef struct pipe_figures {
+  uint64_t rows, bytes;     /* decided, since the deployment began */
+  uint64_t rows_0, bytes_0; /* as they were when this run began */
+  weir_cursor seen;
+} pipe_figures;
+
+struct weir_pipeline {
+  pipe_plan plan;
+  base_log log;
+  uint32_t flags;
+  char *state_dir;
+  weir_store *store;
+  weir_store_state *state; /* as loaded at the start; freed once the coordinator has it */
+  uint8_t deployment[WEIR_UUID_SIZE];
+  uint8_t identity[WEIR_DIGEST_SIZE];
+  uint64_t token;
+  task_mailbox *mailbox;
+  coord *coord; /* the coordinator thread's */
+  pipe_lane *lanes;
+  pthread_t thread;
+  bool started; /* everything is open and the coordinator's thread runs */
+  int64_t began;
+
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  /* below: under lock */
+  pipe_event *first, **last;
+  weir_event final; /* ENDED or FAILED once it is over */
+  bool over;        /* the coordinator said stop */
+  bool quit;        /* the host asks for an end at once */
+  bool draining;
+  /* copies of the coordinator's view */
+  uint64_t attempt, decided, committed, epochs;
+  const char *phase;
+  pipe_figures *figures; /* by sink */
+  int event_fd;
+};
+
+#define PIPE_ID(sink, participant) ((sink)->actors[(participant) - 1])
+
+/* open.c: opens what is left once every source's schema is known. */
+weir_status pipeline_start(weir_pipeline *p, weir_error *err);
+bool pipeline_ready(const weir_pipeline *p); /* every schema is known */
+/* One more generation for a retired participant; its thread opens it. */
+weir_status pipeline_renew(weir_pipeline *p, uint32_t sink, uint32_t participant,
+                           weir_error *err);
+
+/* run.c */
+void *pipeline_main(void *arg);
+
+/* input.c */
+void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
+                         weir_input *input, const weir_error *error);
+void pipeline_on_room(void *ctx, uint32_t lane);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON documents: status, the end of a run, check. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "pipeline/pipeline.h"
+
+/* yyjson's functions answer false or NULL without memory; writing such a document fails too, so one look
+ * at the end is enough. */
+static weir_status finish(yyjson_mut_doc *doc, weir_bytes *out, weir_error *err) {
+  size_t size = 0;
+  char *text = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, &size);
+  weir_status status = WEIR_OK;
+  if (text)
+    status = weir_bytes_copy(out, text, size, err);
+  else
+    status = weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a JSON document");
+  free(text);
+  return status;
+}
+
+static weir_status new_doc(yyjson_mut_doc **doc, yyjson_mut_val **root, weir_error *err) {
+  *doc = yyjson_mut_doc_new(NULL);
+  *root = *doc ? yyjson_mut_obj(*doc) : NULL;
+  if (!*root)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a JSON document");
+  yyjson_mut_doc_set_root(*doc, *root);
+  return WEIR_OK;
+}
+
+static void add_cursor(yyjson_mut_doc *doc, yyjson_mut_val *in,
+                       const weir_cursor *cursor) {
+  if (!cursor || !cursor->checkpoint) {
+    yyjson_mut_obj_add_null(doc, in, "cursor");
+    return;
+  }
+  yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, in, "cursor");
+  yyjson_mut_obj_add_uint(doc, v, "checkpoint", cursor->checkpoint);
+  yyjson_mut_obj_add_uint(doc, v, "token", cursor->token);
+}
+
+static void add_uuid(yyjson_mut_doc *doc, yyjson_mut_val *in, const uint8_t *deployment) {
+  char uuid[BASE_UUID_TEXT];
+  base_uuid_format(deployment, uuid);
+  yyjson_mut_obj_add_strcpy(doc, in, "deployment", uuid);
+}
+
+/* Text when it is text, hex otherwise: formats of positions are the connectors' own. */
+static void add_position(yyjson_mut_doc *doc, yyjson_mut_val *in, bool present,
+                         const uint8_t *data, size_t size) {
+  if (!present) {
+    yyjson_mut_obj_add_null(doc, in, "position");
+  } else if (base_utf8_valid(data, size) && !memchr(data, 0, size)) {
+    yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)data, size);
+  } else {
+    base_buf hex = {0};
+    if (!base_buf_reserve(&hex, 2 * size + 1, NULL)) {
+      base_hex_encode(data, size, (char *)hex.data);
+      yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)hex.data, 2 * size);
+    }
+    base_buf_done(&hex);
+  }
+}
+
+/* ---- what the store knows ------------------------------------------------------------------ */
+
+static const weir_store_sink *find_sink(const weir_store_sink *v, size_t n,
+                                        const char *id) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(v[i].sink_id, id) == 0) return &v[i];
+  return NULL;
+}
+
+static void add_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
+                           const weir_store_state *state) {
+  yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "unresolved");
+  for (size_t i = 0; i < state->n_attempts; i++) {
+    const weir_store_attempt *a = &state->attempts[i];
+    if (a->state == WEIR_ATTEMPT_RESERVED) {
+      yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, list);
+      yyjson_mut_obj_add_uint(doc, v, "attempt", a->attempt);
+      yyjson_mut_obj_add_str(doc, v, "state", "undecided");
+    }
+    for (size_t k = 0; a->state == WEIR_ATTEMPT_COMMIT && k < a->n_sinks; k++) {
+      const weir_store_sink *seen =
+          find_sink(state->seen, state->n_seen, a->sinks[k].sink_id);
+      if (!a->sinks[k].has_rows || (seen && seen->cursor.checkpoint >= a->attempt))
+        continue;
+      yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, list);
+      yyjson_mut_obj_add_uint(doc, v, "attempt", a->attempt);
+      yyjson_mut_obj_add_str(doc, v, "state", "decided");
+      yyjson_mut_obj_add_strcpy(doc, v, "sink", a->sinks[k].sink_id);
+    }
+  }
+}
+
+static weir_status status_of_store(const weir_store_state *state, weir_bytes *out,
+                                   weir_error *err) {
+  yyjson_mut_doc *doc = NULL;
+  yyjson_mut_val *root = NULL;
+  weir_status status = new_doc(&doc, &root, err);
+  if (status) {
+    yyjson_mut_doc_free(doc);
+    return status;
+  }
+  uint64_t decided = 0, committed = 0;
+  yyjson_mut_obj_add_strcpy(doc, root, "pipeline", state->pipeline);
+  add_uuid(doc, root, state->deployment);
+  for (size_t i = 0; i < state->n_decided; i++)
+    if (state->decided[i].cursor.checkpoint > decided)
+      decided = state->decided[i].cursor.checkpoint;
+  committed = decided;
+  for (size_t i = 0; i < state->n_attempts; i++) {
+    const weir_store_attempt *a = &state->attempts[i];
+    for (size_t k = 0; a->state == WEIR_ATTEMPT_COMMIT && k < a->n_sinks; k++) {
+      const weir_store_sink *seen =
+          find_sink(state->seen, state->n_seen, a->sinks[k].sink_id);
+      bool shown =
+          !a->sinks[k].has_rows || (seen && seen->cursor.checkpoint >= a->attempt);
+      if (!shown && a->attempt - 1 < committed) committed = a->attempt - 1;
+    }
+  }
+  yyjson_mut_obj_add_uint(doc, root, "decided", decided);
+  yyjson_mut_obj_add_uint(doc, root, "committed", committed);
+  add_unresolved(doc, root, state);
+  yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, root, "sinks");
+  for (size_t i = 0; i < state->n_decided; i++) {
+    const weir_store_sink *d = &state->decided[i];
+    const weir_store_sink *seen = find_sink(state->seen, state->n_seen, d->sink_id);
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sinks, d->sink_id);
+    add_cursor(doc, v, seen ? &seen->cursor : NULL);
+    yyjson_mut_obj_add_uint(doc, v, "rows", d->rows);
+    yyjson_mut_obj_add_uint(doc, v, "bytes", d->bytes);
+  }
+  yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
+  for (size_t i = 0; i < state->n_positions; i++) {
+    const weir_store_position *at = &state->positions[i];
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, at->source);
+    add_position(doc, v, at->present, at->data, at->size);
+    yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
+  }
+  status = finish(doc, out, err);
+  yyjson_mut_doc_free(doc);
+  return status;
+}
+
+weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
+                                 weir_error *err) {
+  config_top top = {0};
+  weir_store *store = NULL;
+  weir_store_state *state = NULL;
+  weir_status status = config_top_init(config, &top, err);
+  if (!status) status = weir_store_open_read(top.state, &store, err);
+  if (!status) status = weir_store_load(store, &state, err);
+  if (!status && strcmp(state->pipeline, top.pipeline) != 0)
+    status = weir_error_set(
+        err, WEIR_E_CONFLICT, 0,
+        "the state folder %s belongs to pipeline %s, not to %s; set `state` to "
+        "another folder",
+        top.state, state->pipeline, top.pipeline);
+  if (!status) status = status_of_store(state, json, err);
+  weir_store_state_free(state);
+  weir_store_close(store);
+  config_top_done(&top);
+  return status;
+}
+
+/* ---- a live run -------------------------------------------------------------------------------- */
+
+/* Lock held. */
+static void sink_totals(const weir_pipeline *p, size_t i, uint64_t *rows, uint64_t *bytes,
+                        bool run) {
+  const pipe_sink *s = &p->plan.sinks[i];
+  const pipe_figures *f = &p->figures[i];
+  if (s->contract.consistency == WEIR_COMMITTABLE) {
+    *rows = f->rows - (run ? f->rows_0 : 0);
+    *bytes = f->bytes - (run ? f->bytes_0 : 0);
+    return;
+  }
+  *rows = *bytes = 0;
+  for (uint32_t k = 0; k < s->writers && s->actors[k]; k++) {
+    uint64_t r = 0, b = 0;
+    task_actor_totals(s->actors[k], &r, &b);
+    *rows += r;
+    *bytes += b;
+  }
+}
+
+static uint64_t source_rows(const weir_pipeline *p, size_t i, bool run) {
+  const pipe_source *s = &p->plan.sources[i];
+  uint64_t rows = 0;
+  for (uint32_t l = s->lane_0; l < s->lane_0 + s->lanes; l++)
+    rows += p->lanes[l].decided_rows - (run ? p->lanes[l].rows_0 : 0);
+  return rows;
+}
+
+static void add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in, const weir_pipeline *p,
+                      bool run, uint64_t *all_rows, uint64_t *all_bytes) {
+  yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, in, "sinks");
+  for (size_t i = 0; i < p->plan.n_sinks; i++) {
+    uint64_t rows = 0, bytes = 0;
+    sink_totals(p, i, &rows, &bytes, run);
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sinks, p->plan.sinks[i].name);
+    yyjson_mut_obj_add_uint(doc, v, "rows", rows);
+    yyjson_mut_obj_add_uint(doc, v, "bytes", bytes);
+    add_cursor(doc, v, &p->figures[i].seen);
+    *all_rows += rows;
+    *all_bytes += bytes;
+  }
+}
+
+static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeline *p) {
+  uint64_t rows = 0, bytes = 0;
+  yyjson_mut_val *run = yyjson_mut_obj_add_obj(doc, root, "run");
+  yyjson_mut_obj_add_strcpy(doc, run, "pipeline", p->plan.top.pipeline);
+  add_uuid(doc, run, p->deployment);
+  yyjson_mut_obj_add_str(doc, run, "guarantee",
+                         connector_guarantee_name(p->plan.top.guarantee));
+  yyjson_mut_obj_add_uint(doc, run, "epochs", p->epochs);
+  yyjson_mut_val *sources = yyjson_mut_obj(doc);
+  for (size_t i = 0; i < p->plan.n_sources; i++) {
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, p->plan.sources[i].name);
+    yyjson_mut_obj_add_uint(doc, v, "rows", source_rows(p, i, true));
+  }
+  yyjson_mut_val *sinks = yyjson_mut_obj(doc);
+  add_sinks(doc, sinks, p, true, &rows, &bytes);
+  yyjson_mut_obj_add_uint(doc, run, "rows", rows);
+  yyjson_mut_obj_add_uint(doc, run, "bytes", bytes);
+  yyjson_mut_obj_add_real(doc, run, "seconds",
+                          (double)(base_clock_mono() - p->began) / (double)BASE_NS_PER_S);
+  yyjson_mut_obj_add_val(doc, run, "sources", sources);
+  yyjson_mut_obj_add_val(doc, run, "sinks", yyjson_mut_obj_remove_key(sinks, "sinks"));
+}
+
+weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *err) {
+  if (!p->started)
+    return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "pipeline %s has not started",
+                          p->plan.top.pipeline);
+  yyjson_mut_doc *doc = NULL;
+  yyjson_mut_val *root = NULL;
+  uint64_t rows = 0, bytes = 0;
+  weir_status status = new_doc(&doc, &root, err);
+  if (status) {
+    yyjson_mut_doc_free(doc);
+    return status;
+  }
+  pthread_mutex_lock(&p->lock);
+  yyjson_mut_obj_add_strcpy(doc, root, "pipeline", p->plan.top.pipeline);
+  add_uuid(doc, root, p->deployment);
+  yyjson_mut_obj_add_uint(doc, root, "decided", p->decided);
+  yyjson_mut_obj_add_uint(doc, root, "committed", p->committed);
+  yyjson_mut_val *unresolved = yyjson_mut_obj_add_arr(doc, root, "unresolved");
+  if (!p->over) {
+    yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, unresolved);
+    yyjson_mut_obj_add_uint(doc, v, "attempt", p->attempt);
+    yyjson_mut_obj_add_str(doc, v, "state", "undecided");
+  }
+  add_sinks(doc, root, p, false, &rows, &bytes);
+  yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
+    const pipe_lane *lane = &p->lanes[i];
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, lane->name);
+    add_position(doc, v, lane->decided.release != NULL, lane->decided.data,
+                 lane->decided.size);
+    yyjson_mut_obj_add_uint(doc, v, "rows", lane->decided_rows);
+  }
+  add_run(doc, root, p);
+  status = finish(doc, json, err);
+  pthread_mutex_unlock(&p->lock);
+  yyjson_mut_doc_free(doc);
+  return status;
+}
+
+/* ---- check ---------------------------------------------------------------------------------------- */
+
+static void add_route(yyjson_mut_doc *doc, yyjson_mut_val *routes,
+                      const connector_admission_row *r) {
+  yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, routes);
+  yyjson_mut_obj_add_strcpy(doc, v, "source", r->source);
+  yyjson_mut_obj_add_strcpy(doc, v, "sink", r->sink);
+  yyjson_mut_obj_add_strcpy(doc, v, "replay", r->replay);
+  yyjson_mut_obj_add_strcpy(doc, v, "consistency", r->consistency);
+  yyjson_mut_obj_add_strcpy(doc, v, "topology", r->topology);
+  yyjson_mut_obj_add_strcpy(doc, v, "input", r->input);
+  yyjson_mut_obj_add_uint(doc, v, "writers", r->writers);
+  yyjson_mut_obj_add_str(doc, v, "delivers", connector_guarantee_name(r->delivers));
+  yyjson_mut_obj_add_bool(doc, v, "admitted", r->admitted);
+  yyjson_mut_obj_add_strcpy(doc, v, "reason", r->reason);
+  yyjson_mut_obj_add_strcpy(doc, v, "crash", r->crash);
+}
+
+static weir_status check_document(const pipe_plan *plan,
+                                  const connector_admission_table *table, bool admitted,
+                                  weir_bytes *json, weir_error *err) {
+  yyjson_mut_doc *doc = NULL;
+  yyjson_mut_val *root = NULL;
+  weir_status status = new_doc(&doc, &root, err);
+  if (!status) {
+    yyjson_mut_obj_add_strcpy(doc, root, "pipeline", plan->top.pipeline);
+    yyjson_mut_obj_add_str(doc, root, "guarantee",
+                           connector_guarantee_name(plan->top.guarantee));
+    yyjson_mut_obj_add_strcpy(doc, root, "state", plan->top.state);
+    yyjson_mut_obj_add_bool(doc, root, "admitted", admitted);
+    yyjson_mut_val *routes = yyjson_mut_obj_add_arr(doc, root, "routes");
+    for (size_t i = 0; i < table->n_rows; i++) add_route(doc, routes, &table->rows[i]);
+    yyjson_mut_val *notes = yyjson_mut_obj_add_arr(doc, root, "notes");
+    for (size_t at = 0; at < plan->notes.size;) {
+      const char *note = (const char *)plan->notes.data + at;
+      yyjson_mut_arr_add_strcpy(doc, notes, note);
+      at += strlen(note) + 1;
+    }
+    status = finish(doc, json, err);
+  }
+  yyjson_mut_doc_free(doc);
+  return status;
+}
+
+weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
+                                weir_error *err) {
+  pipe_plan plan = {0};
+  base_log silent = {0};
+  connector_admission_table table = {0};
+  weir_status status = plan_init(&plan, config, &silent, err);
+  if (!status) {
+    status = plan_admit(&plan, false, &table, err);
+    if (table.n_rows || !status) {
+      weir_status written =
+          check_document(&plan, &table, !status, json, status ? NULL : err);
+      if (!status) status = written;
+    }
+  }
+  connector_admission_table_done(&table);
+  plan_done(&plan);
+  return status;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The coordinator's thread: takes events out of the mailbox, steps the state machine, executes its
+ * commands. The store is written here and nowhere else.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/plugin.h>
+
+#include "pipeline/pipeline.h"
+
+/* How often deadlines of calls are looked at: how late a hung call can be noticed. */
+#define WATCH_INTERVAL (250 * BASE_NS_PER_MS)
+
+static void answer(weir_pipeline *p, coord_event event, weir_status status,
+                   const weir_error *error) {
+  event.error = status ? error : NULL;
+  task_mailbox_post(p->mailbox, &event);
+}
+
+static void send(weir_pipeline *p, const coord_command *c, task_job_type type,
+                 coord_event_type failed, weir_commit_batch *commit,
+                 weir_abort_batch *abort_batch) {
+  task_job *job = calloc(1, sizeof(*job));
+  uint32_t participant = type >= TASK_TAKE_OVER ? 1 : c->participant;
+  if (!job) {
+    weir_error error = {0};
+    weir_error_set(&error, WEIR_E_NOMEM, 0, "no memory for a checkpoint step");
+    coord_event event = {.type = failed,
+                         .sink = c->sink,
+                         .participant = participant,
+                         .lane = COORD_NONE,
+                         .attempt = c->attempt,
+                         .generation = c->generation};
+    answer(p, event, WEIR_E_NOMEM, &error);
+    free(commit);
+    free(abort_batch);
+    return;
+  }
+  *job = (task_job){.type = type,
+                    .attempt = c->attempt,
+                    .next = c->next,
+                    .generation = c->generation,
+                    .commit = commit,
+                    .abort = abort_batch};
+  task_actor_send(PIPE_ID(&p->plan.sinks[c->sink], participant), job);
+}
+
+/* ---- the store ------------------------------------------------------------------------------ */
+
+/* JSON of the source positions for the cursor record, NULL when they are too long. free() it. */
+static char *positions_json(const weir_pipeline *p) {
+  base_buf buf = {0};
+  weir_status status = base_buf_append_byte(&buf, '{', NULL);
+  for (uint32_t i = 0; i < p->plan.n_lanes && !status; i++) {
+    const pipe_lane *lane = &p->lanes[i];
+    if (lane->decided.size > WEIR_MAX_CURSOR_POSITIONS / 2) status = WEIR_E_INVALID_STATE;
+    if (!status)
+      status = base_buf_printf(&buf, NULL, "%s\"%s\":", i ? "," : "", lane->name);
+    if (!status && !lane->decided.release) {
+      status = base_buf_append_str(&buf, "null", NULL);
+    } else if (!status) {
+      char hex[WEIR_MAX_CURSOR_POSITIONS + 1];
+      base_hex_encode(lane->decided.data, lane->decided.size, hex);
+      status = base_buf_printf(&buf, NULL, "\"%s\"", hex);
+    }
+  }
+  if (!status) status = base_buf_append_byte(&buf, '}', NULL);
+  if (status || buf.size > WEIR_MAX_CURSOR_POSITIONS) {
+    base_buf_done(&buf);
+    return NULL;
+  }
+  return base_buf_steal_str(&buf, NULL);
+}
+
+static void note_decision(weir_pipeline *p, const weir_store_decision *d) {
+  pthread_mutex_lock(&p->lock);
+  for (size_t i = 0; i < d->n_positions; i++) {
+    for (uint32_t l = 0; l < p->plan.n_lanes; l++) {
+      pipe_lane *lane = &p->lanes[l];
+      if (strcmp(lane->name, d->positions[i].source) != 0) continue;
+      weir_bytes_release(&lane->decided);
+      lane->decided_rows = d->positions[i].rows;
+      /* Without memory the host's view of the position is lost, not the store's. */
+      if (d->positions[i].present)
+        (void)weir_bytes_copy(&lane->decided, d->positions[i].data, d->positions[i].size,
+                              NULL);
+    }
+  }
+  for (size_t i = 0; i < d->n_sinks; i++)
+    for (size_t k = 0; k < p->plan.n_sinks; k++)
+      if (strcmp(p->plan.sinks[k].name, d->sinks[i].sink_id) == 0) {
+        p->figures[k].rows = d->sinks[i].rows;
+        p->figures[k].bytes = d->sinks[i].bytes;
+      }
+  p->epochs++;
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void decide(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  weir_status status = weir_store_decide(p->store, c->decision, &error);
+  if (!status) note_decision(p, c->decision);
+  coord_event event = {.type = COORD_DECIDED,
+                       .sink = COORD_NONE,
+                       .lane = COORD_NONE,
+                       .attempt = c->attempt};
+  answer(p, event, status, &error);
+}
+
+static void reserve(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  weir_status status =
+      weir_store_reserve(p->store, c->attempt, c->entries, c->n_entries, &error);
+  coord_event event = {.type = COORD_RESERVED,
+                       .sink = COORD_NONE,
+                       .lane = COORD_NONE,
+                       .attempt = c->attempt};
+  answer(p, event, status, &error);
+}
+
+static void abort_attempt(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline",
+                  "attempt %" PRIu64 " is aborted: %s", c->attempt,
+                  c->error ? c->error->message : "an earlier run left it undecided");
+  weir_status status = weir_store_abort(p->store, c->attempt, &error);
+  coord_event event = {.type = COORD_ABORTED,
+                       .sink = COORD_NONE,
+                       .lane = COORD_NONE,
+                       .attempt = c->attempt};
+  answer(p, event, status, &error);
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static void commit(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  weir_status status = c->repeat ? weir_store_check_lease(p->store, &error) : WEIR_OK;
+  weir_commit_batch *batch = NULL;
+  if (!status) {
+    char *positions = positions_json(p);
+    batch = task_copy_commit(c->batch, &p->plan.sinks[c->sink].ns, positions, &error);
+    free(positions);
+    if (!batch) status = WEIR_E_NOMEM;
+  }
+  if (status) {
+    coord_event event = {.type = COORD_COMMITTED, .sink = c->sink, .lane = COORD_NONE};
+    if (status == WEIR_E_NOMEM) error.flags |= WEIR_ERR_RETRIABLE;
+    answer(p, event, status, &error);
+    return;
+  }
+  send(p, c, TASK_COMMIT, COORD_COMMITTED, batch, NULL);
+}
+
+static void clean(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  weir_abort_batch *batch = task_copy_abort(c->entries, c->n_entries, c->attempt,
+                                            &p->plan.sinks[c->sink].ns, &error);
+  if (batch) {
+    send(p, c, TASK_CLEAN, COORD_CLEANED, NULL, batch);
+    return;
+  }
+  coord_event event = {
+      .type = COORD_CLEANED, .sink = c->sink, .lane = COORD_NONE, .attempt = c->attempt};
+  answer(p, event, WEIR_E_NOMEM, &error);
+}
+
+static void seen(weir_pipeline *p, const coord_command *c) {
+  pthread_mutex_lock(&p->lock);
+  p->figures[c->sink].seen = c->cursor;
+  pthread_mutex_unlock(&p->lock);
+  weir_error error = {0};
+  if (weir_store_seen(p->store, p->plan.sinks[c->sink].name, &c->cursor, &error))
+    base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error.message);
+}
+
+static void mark_cleaned(weir_pipeline *p, const coord_command *c) {
+  weir_error error = {0};
+  if (weir_store_cleaned(p->store, p->plan.sinks[c->sink].name, c->attempt, &error))
+    base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error.message);
+}
+
+/* ---- gates and lanes --------------------------------------------------------------------------- */
+
+static void open_gates(weir_pipeline *p, uint64_t attempt) {
+  for (size_t i = 0; i < p->plan.n_sinks; i++)
+    for (uint32_t k = 0; k < p->plan.sinks[i].writers; k++)
+      task_actor_open_gate(p->plan.sinks[i].actors[k], attempt);
+}
+
+static void send_barriers(weir_pipeline *p, uint64_t attempt) {
+  bool push = false;
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
+    task_lane_request(p->lanes[i].lane, attempt);
+    push |= !p->lanes[i].loop;
+  }
+  if (push) pipeline_post_event(p, WEIR_EVENT_BARRIER, attempt, NULL, NULL);
+}
+
+static void seek(weir_pipeline *p, const coord_command *c) {
+  pipe_lane *lane = &p->lanes[c->lane];
+  weir_error error = {0};
+  weir_bytes position = {0};
+  weir_status status = WEIR_OK;
+  if (c->has_position)
+    status = weir_bytes_copy(&position, c->position, c->position_size, &error);
+  if (!status)
+    status = task_lane_seek(lane->lane, c->generation, &position, c->rows, &error);
+  weir_bytes_release(&position);
+  if (status) {
+    coord_event event = {.type = COORD_SOUGHT,
+                         .sink = COORD_NONE,
+                         .lane = c->lane,
+                         .generation = c->generation};
+    answer(p, event, status, &error);
+  } else if (!lane->loop) {
+    pipeline_post_event(p, WEIR_EVENT_REWIND, 0, &lane->input, NULL);
+  }
+}
+
+static void tell_lane(weir_pipeline *p, const coord_command *c) {
+  pipe_lane *lane = &p->lanes[c->lane];
+  weir_bytes position = {0};
+  if (c->has_position && weir_bytes_copy(&position, c->position, c->position_size, NULL))
+    return;
+  if (lane->loop) task_source_committed(lane->loop, c->attempt, &position);
+  weir_bytes_release(&position);
+  pthread_mutex_lock(&p->lock);
+  bool news = c->attempt > p->committed;
+  if (news) p->committed = c->attempt;
+  pthread_mutex_unlock(&p->lock);
+  if (news) pipeline_post_event(p, WEIR_EVENT_COMMITTED, c->attempt, NULL, NULL);
+}
+
+static void stop(weir_pipeline *p, const weir_error *error) {
+  pthread_mutex_lock(&p->lock);
+  p->final = (weir_event){.struct_size = sizeof(weir_event),
+                          .type = error ? WEIR_EVENT_FAILED : WEIR_EVENT_ENDED,
+                          .checkpoint = p->decided};
+  if (error) p->final.error = *error;
+  p->over = true;
+  pthread_cond_broadcast(&p->changed);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------ */
+
+static void execute(weir_pipeline *p, const coord_command *c) {
+  switch (c->type) {
+    case COORD_TAKE_OVER:
+      send(p, c, TASK_TAKE_OVER, COORD_OBSERVED, NULL, NULL);
+      break;
+    case COORD_GET_INTENT:
+      send(p, c, TASK_GET_INTENT, COORD_INTENT, NULL, NULL);
+      break;
+    case COORD_RESERVE:
+      reserve(p, c);
+      break;
+    case COORD_BEGIN:
+      send(p, c, TASK_BEGIN, COORD_BEGUN, NULL, NULL);
+      break;
+    case COORD_OPEN_GATES:
+      open_gates(p, c->attempt);
+      break;
+    case COORD_SEND_BARRIERS:
+      send_barriers(p, c->attempt);
+      break;
+    case COORD_PRE_COMMIT:
+      send(p, c, TASK_PRE_COMMIT, COORD_PREPARED, NULL, NULL);
+      break;
+    case COORD_DECIDE:
+      decide(p, c);
+      break;
+    case COORD_ABORT:
+      abort_attempt(p, c);
+      break;
+    case COORD_ROLLBACK:
+      send(p, c, TASK_ROLLBACK, COORD_ROLLED_BACK, NULL, NULL);
+      break;
+    case COORD_STOP_LANES:
+      for (uint32_t i = 0; i < p->plan.n_lanes; i++)
+        task_lane_stop(p->lanes[i].lane, c->generation);
+      break;
+    case COORD_PURGE:
+      send(p, c, TASK_PURGE, COORD_PURGED, NULL, NULL);
+      break;
+    case COORD_SEEK:
+      seek(p, c);
+      break;
+    case COORD_COMMIT:
+      commit(p, c);
+      break;
+    case COORD_CLEAN:
+      clean(p, c);
+      break;
+    case COORD_SEEN:
+      seen(p, c);
+      break;
+    case COORD_MARK_CLEANED:
+      mark_cleaned(p, c);
+      break;
+    case COORD_TELL_LANE:
+      tell_lane(p, c);
+      break;
+    case COORD_STOP:
+      stop(p, c->error);
+      break;
+  }
+}
+
+static void copy_view(weir_pipeline *p) {
+  coord_view view = {0};
+  coord_look(p->coord, &view);
+  pthread_mutex_lock(&p->lock);
+  bool news = !p->phase && view.recovered;
+  if (view.recovered) p->phase = view.phase;
+  p->attempt = view.attempt;
+  p->decided = view.decided;
+  if (news) pthread_cond_broadcast(&p->changed);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* Deadlines, and new generations for participants that lost theirs. */
+static weir_status watch(weir_pipeline *p, int64_t now, weir_error *err) {
+  for (uint32_t i = 0; i < p->plan.n_sinks; i++) {
+    pipe_sink *s = &p->plan.sinks[i];
+    for (uint32_t k = 0; k < s->writers; k++) {
+      task_actor_watch(s->actors[k], now);
+      if (!task_actor_wants_generation(s->actors[k])) continue;
+      BASE_TRY(pipeline_renew(p, i, k + 1, err));
+      base_log_printf(&p->log, WEIR_LOG_WARN, connector_spec_where(s->spec),
+                      "participant %u runs on instance %u", k + 1, s->generations[k]);
+    }
+  }
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++)
+    if (p->lanes[i].loop) task_source_watch(p->lanes[i].loop, now);
+  return WEIR_OK;
+}
+
+static bool asked_to_quit(weir_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool quit = p->quit || p->over;
+  pthread_mutex_unlock(&p->lock);
+  return quit;
+}
+
+/* One event, or the passing of time. */
+static weir_status step(weir_pipeline *p, int64_t *watched, weir_error *err) {
+  int lost = 0;
+  coord_event event = {0};
+  weir_error error = {0};
+  int64_t wakeup = coord_wakeup(p->coord);
+  int64_t until = *watched + WATCH_INTERVAL;
+  int taken = task_mailbox_take(p->mailbox, wakeup < until ? wakeup : until, &event,
+                                &error, &lost);
+  int64_t now = base_clock_mono();
+  if (lost)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for an event; run again");
+  weir_status status = WEIR_OK;
+  if (!taken && now >= wakeup)
+    event = (coord_event){.type = COORD_TICK, .sink = COORD_NONE, .lane = COORD_NONE};
+  if (taken || now >= wakeup) status = coord_step(p->coord, now, &event, err);
+  if (taken) {
+    weir_bytes_release(&event.bytes);
+    weir_bytes_release(&event.intent);
+  }
+  coord_command command = {0};
+  while (!status && coord_next(p->coord, &command)) execute(p, &command);
+  copy_view(p);
+  if (!status && now >= until) {
+    *watched = now;
+    status = watch(p, now, err);
+  }
+  return status;
+}
+
+void *pipeline_main(void *arg) {
+  weir_pipeline *p = arg;
+  weir_error error = {0};
+  weir_status status = WEIR_OK;
+  int64_t watched = base_clock_mono();
+  while (!status && !asked_to_quit(p)) status = step(p, &watched, &error);
+  if (status) stop(p, &error);
+  /* ENDED or FAILED is given by weir_pipeline_next from `final`; this only wakes a poll. */
+  pipeline_post_event(p, WEIR_EVENT_NONE, 0, NULL, NULL);
+  return NULL;
+}
