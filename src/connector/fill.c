@@ -139,7 +139,7 @@ static weir_status fill_check_head(const char *name, const weir_option *options,
 weir_status connector_fill_sink(const weir_sink_ops *ops, const char *origin,
                                 weir_sink_ops *out, weir_error *err) {
   char what[256];
-  weir_sink_ops t;
+  weir_sink_ops t = {0};
   fill_what(what, sizeof(what), "sink", NULL, origin);
   BASE_TRY(fill_copy(ops, offsetof(weir_sink_ops, create), &t, sizeof(t), what, err));
   fill_what(what, sizeof(what), "sink", t.name, origin);
@@ -181,7 +181,7 @@ bool connector_has_committer(const weir_sink_ops *ops) {
 weir_status connector_fill_source(const weir_source_ops *ops, const char *origin,
                                   weir_source_ops *out, weir_error *err) {
   char what[256];
-  weir_source_ops t;
+  weir_source_ops t = {0};
   fill_what(what, sizeof(what), "source", NULL, origin);
   BASE_TRY(fill_copy(ops, offsetof(weir_source_ops, create), &t, sizeof(t), what, err));
   fill_what(what, sizeof(what), "source", t.name, origin);
@@ -200,7 +200,7 @@ weir_status connector_fill_source(const weir_source_ops *ops, const char *origin
 
 weir_status connector_fill_committer(const weir_committer_ops *ops,
                                      weir_committer_ops *out, weir_error *err) {
-  weir_committer_ops t;
+  weir_committer_ops t = {0};
   BASE_TRY(fill_copy(ops, 2 * sizeof(uint32_t), &t, sizeof(t), "its committer", err));
   BASE_TRY(fill_require(&t, fill_committer_required, BASE_COUNT(fill_committer_required),
                         "its committer", "is required", err));
@@ -213,7 +213,7 @@ weir_status connector_fill_committer(const weir_committer_ops *ops,
 
 weir_status connector_fill_cleaner(const weir_cleaner_ops *ops, weir_cleaner_ops *out,
                                    weir_error *err) {
-  weir_cleaner_ops t;
+  weir_cleaner_ops t = {0};
   BASE_TRY(fill_copy(ops, 2 * sizeof(uint32_t), &t, sizeof(t), "its cleaner", err));
   BASE_TRY(fill_require(&t, fill_cleaner_required, BASE_COUNT(fill_cleaner_required),
                         "its cleaner", "is required", err));
