@@ -11,10 +11,11 @@
 
 /* ---- events ----------------------------------------------------------------------------------- */
 
-static void wake_host(weir_pipeline *p) {
+void pipeline_wake(weir_pipeline *p) {
   uint64_t one = 1;
   ssize_t ignored = write(p->event_fd, &one, sizeof(one));
   (void)ignored; /* EAGAIN: it is readable already */
+  pthread_cond_broadcast(&p->changed);
 }
 
 /* Lock held. Marks that need no queue of their own: a later one says all that an earlier one did. */
@@ -32,8 +33,7 @@ void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
                          weir_input *input, const weir_error *error) {
   pthread_mutex_lock(&p->lock);
   pipe_event *e = NULL;
-  if (type != WEIR_EVENT_NONE && !merged(p, type, checkpoint, input) &&
-      (e = calloc(1, sizeof(*e)))) {
+  if (!merged(p, type, checkpoint, input) && (e = calloc(1, sizeof(*e)))) {
     e->event = (weir_event){.struct_size = sizeof(weir_event),
                             .type = type,
                             .checkpoint = checkpoint,
@@ -42,8 +42,7 @@ void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
     *p->last = e;
     p->last = &e->link;
   }
-  wake_host(p);
-  pthread_cond_broadcast(&p->changed);
+  pipeline_wake(p);
   pthread_mutex_unlock(&p->lock);
 }
 

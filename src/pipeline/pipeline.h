@@ -145,6 +145,7 @@ weir_status pipeline_renew(weir_pipeline *p, uint32_t sink, uint32_t participant
 void *pipeline_main(void *arg);
 
 /* input.c */
+void pipeline_wake(weir_pipeline *p); /* the host has something to look at; lock held */
 void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
                          weir_input *input, const weir_error *error);
 void pipeline_on_room(void *ctx, uint32_t lane);

@@ -241,7 +241,7 @@ static void stop(weir_pipeline *p, const weir_error *error) {
                           .checkpoint = p->decided};
   if (error) p->final.error = *error;
   p->over = true;
-  pthread_cond_broadcast(&p->changed);
+  pipeline_wake(p);
   pthread_mutex_unlock(&p->lock);
 }
 
@@ -383,7 +383,5 @@ void *pipeline_main(void *arg) {
   int64_t watched = base_clock_mono();
   while (!status && !asked_to_quit(p)) status = step(p, &watched, &error);
   if (status) stop(p, &error);
-  /* ENDED or FAILED is given by weir_pipeline_next from `final`; this only wakes a poll. */
-  pipeline_post_event(p, WEIR_EVENT_NONE, 0, NULL, NULL);
   return NULL;
 }
