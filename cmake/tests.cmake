@@ -9,6 +9,20 @@ set(sanitizer_options
   "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1")
+
+# Shared objects with connectors, good and bad, for test_connector_registry.
+set(unit_plugins)
+foreach(name good two nulls many empty oldabi missing refuses noinit)
+  string(TOUPPER ${name} definition)
+  add_library(weir_plugin_${name} MODULE tests/unit/plugins/plugin.c)
+  set_target_properties(weir_plugin_${name} PROPERTIES
+    PREFIX "weir-" OUTPUT_NAME ${name} SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/plugins)
+  target_include_directories(weir_plugin_${name} PRIVATE include)
+  target_link_libraries(weir_plugin_${name} PRIVATE weir_options)
+  target_compile_definitions(weir_plugin_${name} PRIVATE PLUGIN_${definition})
+  list(APPEND unit_plugins weir_plugin_${name})
+endforeach()
+
 set(timeout_unit 60)
 set(timeout_sim 300)
 set(timeout_conform 300)
@@ -33,6 +47,10 @@ foreach(tier unit sim conform)
     target_link_libraries(${name} PRIVATE ${support} weir_static weir_nanoarrow_ipc PkgConfig::CMOCKA)
     target_include_directories(${name} PRIVATE tests/${tier})
     target_compile_definitions(${name} PRIVATE WEIR_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    if(name STREQUAL "test_connector_registry")
+      add_dependencies(${name} ${unit_plugins})
+      target_compile_definitions(${name} PRIVATE WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/tests/plugins")
+    endif()
     add_test(NAME ${name} COMMAND ${name})
     set(labels ${tier})
     file(STRINGS ${source} marks REGEX "ctest: ")

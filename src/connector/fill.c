@@ -70,7 +70,7 @@ static weir_status fill_require(const void *table, const fill_entry *v, size_t n
   return WEIR_OK;
 }
 
-/* Both fields stand first in every table. `least`: bytes that any table of this kind has. */
+/* Into a zeroed table. Both fields stand first in every one. `least`: bytes that any table of this kind has. */
 static weir_status fill_copy(const void *table, size_t least, void *out, size_t size,
                              const char *what, weir_error *err) {
   uint32_t head[2];
@@ -89,7 +89,6 @@ static weir_status fill_copy(const void *table, size_t least, void *out, size_t 
                           "sizeof its type",
                           what, head[1], least);
   }
-  memset(out, 0, size);
   memcpy(out, table, head[1] < size ? head[1] : size);
   return WEIR_OK;
 }

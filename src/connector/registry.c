@@ -279,26 +279,32 @@ static void registry_list_library(registry_list *list, const registry_library *l
   }
 }
 
+/* A folder that is named twice shows its files once. */
+static bool registry_listed(const registry_list *list, const char *origin) {
+  for (size_t i = 0; i < list->n; i++) {
+    if (list->v[i].origin && strcmp(list->v[i].origin, origin) == 0) return true;
+  }
+  return false;
+}
+
 static void registry_list_file(registry_list *list, const char *folder,
                                const char *file) {
   registry_library *library = NULL;
   weir_error why = {0};
   char *path = registry_list_text(list, base_path_join(folder, file, list->err));
   if (!path) return;
-  if (registry_load(&registry_libraries, path, &library, &why)) {
+  if (!registry_load(&registry_libraries, path, &library, &why)) {
+    if (!registry_listed(list, library->path)) {
+      registry_list_library(list, library, library->path);
+    }
+  } else if (!registry_listed(list, path)) {
     const char *name = NULL;
     size_t size = registry_file_name(file, &name);
     weir_connector_info info = {.origin = path};
     info.name = registry_list_text(list, base_strndup(name, size, list->err));
     info.problem = registry_list_text(list, base_strdup(why.message, list->err));
     if (info.name && info.problem) registry_list_add(list, &info);
-    return;
   }
-  /* A folder that is named twice shows its files once. */
-  for (size_t i = 0; i < list->n; i++) {
-    if (list->v[i].origin && strcmp(list->v[i].origin, library->path) == 0) return;
-  }
-  registry_list_library(list, library, library->path);
 }
 
 static bool registry_list_folder(void *ctx, const char *folder) {
