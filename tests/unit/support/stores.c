@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/stores.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+void stores_assert_ok(weir_status status, const weir_error *err, const char *what) {
+  if (status) fail_msg("%s: %s %s", what, weir_status_name(status), err->message);
+}
+
+void stores_assert_message(const stores_fixture *f, const char *part) {
+  if (!strstr(f->err.message, part))
+    fail_msg("'%s' is not in '%s'", part, f->err.message);
+}
+
+void stores_open(stores_fixture *f) {
+  if (f->memory) {
+    OK(weir_store_open_memory(STORES_PIPELINE, &f->store, &f->err));
+  } else {
+    OK(weir_store_open(f->state, STORES_PIPELINE, &f->store, &f->err));
+  }
+}
+
+void stores_close(stores_fixture *f) {
+  weir_store_close(f->store);
+  f->store = NULL;
+}
+
+void stores_reopen(stores_fixture *f) {
+  if (f->memory) return;
+  stores_close(f);
+  stores_open(f);
+}
+
+static int stores_setup(void **state, bool memory) {
+  stores_fixture *f = calloc(1, sizeof(*f));
+  f->memory = memory;
+  /* In memory where there is such a folder: thousands of syncs of a real disk prove nothing here. */
+  snprintf(f->dir, sizeof(f->dir), "%s/weir-store-XXXXXX",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  assert_non_null(mkdtemp(f->dir));
+  snprintf(f->state, sizeof(f->state), "%s/a/state", f->dir);
+  snprintf(f->db, sizeof(f->db), "%s/store.db", f->state);
+  *state = f;
+  stores_open(f);
+  return 0;
+}
+int stores_setup_disk(void **state) {
+  return stores_setup(state, false);
+}
+int stores_setup_memory(void **state) {
+  return stores_setup(state, true);
+}
+int stores_teardown(void **state) {
+  stores_fixture *f = *state;
+  char command[128];
+  weir_store_close(f->store);
+  snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);
+  int rc = system(command);
+  free(f);
+  return rc;
+}
+
+weir_store_state *stores_load(stores_fixture *f) {
+  weir_store_state *s = NULL;
+  OK(weir_store_load(f->store, &s, &f->err));
+  return s;
+}
+
+uint64_t stores_token(stores_fixture *f) {
+  weir_store_state *s = stores_load(f);
+  uint64_t token = s->token;
+  weir_store_state_free(s);
+  return token;
+}
+
+const uint8_t *stores_bytes(const char *text) {
+  return (const uint8_t *)text;
+}
+
+weir_store_sink stores_sink(const char *id, uint64_t attempt, uint64_t token,
+                            uint64_t rows) {
+  weir_store_sink s = {.sink_id = id,
+                       .cursor = {.checkpoint = attempt, .token = token},
+                       .has_rows = rows > 0,
+                       .rows = rows,
+                       .bytes = rows * 10};
+  memset(s.cursor.digest, (int)(attempt & 0xff), sizeof(s.cursor.digest));
+  return s;
+}
+
+weir_status stores_decide(stores_fixture *f, uint64_t attempt, size_t size, bool with_b) {
+  weir_store_state *loaded = NULL;
+  BASE_TRY(weir_store_load(f->store, &loaded, &f->err));
+  uint64_t token = loaded->token;
+  weir_store_state_free(loaded);
+  weir_store_sink sinks[] = {stores_sink("a", attempt, token, 5),
+                             stores_sink("b", attempt, token, 0)};
+  uint8_t *data = calloc(1, size + 1);
+  memset(data, 'd', size);
+  weir_store_entry descriptors[] = {{"a", 1, 1, data, size}, {"b", 1, 0, NULL, 0}};
+  weir_store_entry intents[] = {{"a", 1, 1, stores_bytes("next"), 4}};
+  char text[32];
+  snprintf(text, sizeof(text), "row %llu", (unsigned long long)attempt);
+  weir_store_position positions[] = {
+      {"orders", 1, stores_bytes(text), strlen(text), attempt * 5}};
+  weir_store_decision d = {.attempt = attempt,
+                           .token = token,
+                           .sinks = sinks,
+                           .n_sinks = with_b ? 2 : 1,
+                           .descriptors = descriptors,
+                           .n_descriptors = with_b ? 2 : 1,
+                           .positions = positions,
+                           .n_positions = 1,
+                           .next_attempt = attempt + 1,
+                           .intents = intents,
+                           .n_intents = 1};
+  weir_status status = weir_store_decide(f->store, &d, &f->err);
+  free(data);
+  return status;
+}
+
+weir_status stores_see(stores_fixture *f, const char *sink, uint64_t attempt) {
+  weir_store_sink s = stores_sink(sink, attempt, 1, 0);
+  return weir_store_seen(f->store, sink, &s.cursor, &f->err);
+}
