@@ -15,19 +15,20 @@ struct cursor {
   bool bad;
 };
 
-static int take_digits(struct cursor *c, int count) {
-  int value = 0;
-  if (c->end - c->p < count) {
+static inline unsigned two_digits(const uint8_t *p, bool *bad) {
+  unsigned tens = (unsigned)p[0] - '0', ones = (unsigned)p[1] - '0';
+  *bad |= (tens > 9) | (ones > 9);
+  return tens * 10 + ones;
+}
+
+static int take_two(struct cursor *c) {
+  if (c->end - c->p < 2) {
     c->bad = true;
     return 0;
   }
-  for (int i = 0; i < count; i++) {
-    unsigned digit = (unsigned)c->p[i] - '0';
-    if (digit > 9) c->bad = true;
-    value = value * 10 + (int)digit;
-  }
-  c->p += count;
-  return value;
+  unsigned value = two_digits(c->p, &c->bad);
+  c->p += 2;
+  return c->bad ? 0 : (int)value;
 }
 
 static bool take(struct cursor *c, uint8_t ch) {
@@ -62,51 +63,74 @@ static bool leap(int64_t year) {
   return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
+/* A year with a sign: four to nine digits. */
+static int64_t take_signed_year(struct cursor *c) {
+  bool negative = *c->p++ == '-';
+  int64_t year = 0;
+  int digits = 0;
+  for (; c->p < c->end && digits < 10 && (unsigned)*c->p - '0' <= 9; c->p++, digits++) {
+    year = year * 10 + (*c->p - '0');
+  }
+  if (digits < 4 || digits > 9) c->bad = true;
+  return negative ? -year : year;
+}
+
 /* [+-]?YYYY-MM-DD; with a sign the year may have up to nine digits. */
 static int64_t take_date(struct cursor *c) {
-  static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  int digits = 4;
-  bool negative = take(c, '-');
-  if (negative || take(c, '+')) {
-    digits = 0;
-    while (digits < 10 && c->end - c->p > digits && (unsigned)c->p[digits] - '0' <= 9)
-      digits++;
-    if (digits < 4 || digits > 9) c->bad = true;
+  static const unsigned month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  int64_t year = 0;
+  if (c->p < c->end && (*c->p == '-' || *c->p == '+')) {
+    year = take_signed_year(c);
+  } else if (c->end - c->p >= 4) {
+    year = two_digits(c->p, &c->bad) * 100 + two_digits(c->p + 2, &c->bad);
+    c->p += 4;
   }
-  int64_t year = take_digits(c, digits);
-  c->bad |= !take(c, '-');
-  int month = take_digits(c, 2);
-  c->bad |= !take(c, '-');
-  int day = take_digits(c, 2);
-  if (negative) year = -year;
-  if (c->bad || month < 1 || month > 12 || day < 1 ||
+  if (c->bad || c->end - c->p < 6) {
+    c->bad = true;
+    return 0;
+  }
+  unsigned month = two_digits(c->p + 1, &c->bad), day = two_digits(c->p + 4, &c->bad);
+  c->bad |= c->p[0] != '-' || c->p[3] != '-';
+  c->p += 6;
+  if (c->bad || month - 1 > 11 || day < 1 ||
       day > month_days[month - 1] + (month == 2 && leap(year))) {
     c->bad = true;
     return 0;
   }
-  return days_from_civil(year, month, day);
+  return days_from_civil(year, (int)month, (int)day);
 }
 
-/* HH:MM[:SS[.fraction]]: seconds of the day, and the fraction in units. Sets *fine when the fraction
- * has digits that the unit cannot hold. */
+/* The digits of a second's fraction, in units. Sets *fine when some are finer than the unit. */
+static int64_t take_fraction(struct cursor *c, int32_t unit, bool *fine) {
+  int64_t value = 0;
+  int digits = 0;
+  unsigned digit;
+  for (; c->p < c->end && digits < unit && (digit = (unsigned)*c->p - '0') <= 9;
+       c->p++, digits++) {
+    value = value * 10 + digit;
+  }
+  int64_t scaled = value * unit_per_second[unit - digits];
+  for (; c->p < c->end && (unsigned)*c->p - '0' <= 9; c->p++, digits++)
+    *fine |= *c->p != '0';
+  if (digits == 0) c->bad = true;
+  return scaled;
+}
+
+/* HH:MM[:SS[.fraction]]: seconds of the day, and the fraction in units. */
 static int64_t take_time(struct cursor *c, int32_t unit, int64_t *fraction, bool *fine) {
-  int hour = take_digits(c, 2), second = 0;
   *fraction = 0;
-  c->bad |= !take(c, ':');
-  int minute = take_digits(c, 2);
-  if (!c->bad && take(c, ':')) {
-    second = take_digits(c, 2);
-    if (!c->bad && (take(c, '.') || take(c, ','))) {
-      int digits = 0;
-      int64_t value = 0;
-      for (; c->p < c->end && (unsigned)*c->p - '0' <= 9; c->p++, digits++) {
-        if (digits < unit) value = value * 10 + (*c->p - '0');
-        if (digits >= unit && *c->p != '0') *fine = true;
-      }
-      if (digits == 0) c->bad = true;
-      if (digits < unit) value *= unit_per_second[unit - digits];
-      *fraction = value;
-    }
+  if (c->end - c->p < 5) {
+    c->bad = true;
+    return 0;
+  }
+  unsigned hour = two_digits(c->p, &c->bad), minute = two_digits(c->p + 3, &c->bad),
+           second = 0;
+  c->bad |= c->p[2] != ':';
+  c->p += 5;
+  if (c->end - c->p >= 3 && c->p[0] == ':') {
+    second = two_digits(c->p + 1, &c->bad);
+    c->p += 3;
+    if (take(c, '.') || take(c, ',')) *fraction = take_fraction(c, unit, fine);
   }
   if (hour > 23 || minute > 59 || second > 59) c->bad = true;
   return hour * 3600 + minute * 60 + second;
@@ -121,10 +145,10 @@ static int64_t take_zone(struct cursor *c, bool *present) {
     *present = false;
     return 0;
   }
-  int hours = take_digits(c, 2), minutes = 0;
+  int hours = take_two(c), minutes = 0;
   if (!c->bad && c->p < c->end) {
     take(c, ':');
-    minutes = take_digits(c, 2);
+    minutes = take_two(c);
   }
   if (hours > 23 || minutes > 59) c->bad = true;
   int64_t seconds = hours * 3600 + minutes * 60;

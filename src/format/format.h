@@ -110,8 +110,8 @@ format_result format_integer_parse(const uint8_t *text, size_t n, bool *negative
 /* Whether an integer fits a kind of FORMAT_INT8 .. FORMAT_UINT64; then stores it at `to`. */
 bool format_integer_store(format_kind kind, bool negative, uint64_t magnitude, void *to);
 /* A number by the grammar of JSON at *text, which moves behind it; another byte ends it. FORMAT_TYPE
- * when there is none. */
-format_result format_double_scan(const uint8_t **text, double *out);
+ * when there is none. Bytes before `limit` may be read. */
+format_result format_double_scan(const uint8_t **text, const uint8_t *limit, double *out);
 format_result format_double_parse(const uint8_t *text, size_t n, double *out);
 format_result format_float_parse(const uint8_t *text, size_t n, float *out);
 format_result format_half_parse(const uint8_t *text, size_t n, uint16_t *out);

@@ -173,12 +173,27 @@ static const uint8_t *take_utf8(format_column *col, const uint8_t *p,
 }
 
 /* The end of a string of ASCII without escapes whose quote is before p. */
-static const uint8_t *find_quote(const uint8_t *p) {
+static inline const uint8_t *find_quote(const uint8_t *p) {
+#if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'),
+                control = _mm_set1_epi8(0x1f);
+  for (;; p += 16) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back));
+    /* with the bytes beyond ASCII, whose highest bit is set as it is */
+    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
+    unsigned at = (unsigned)_mm_movemask_epi8(_mm_or_si128(stop, v));
+    if (at == 0) continue;
+    p += __builtin_ctz(at);
+    return *p == '"' ? p : NULL;
+  }
+#else
   while (*p != '"') {
     if (*p < 0x20 || *p >= 0x80 || *p == '\\') return NULL;
     p++;
   }
   return p;
+#endif
 }
 
 static const uint8_t *take_string(format_column *col, const uint8_t *p,
@@ -239,18 +254,20 @@ static const uint8_t *scan_number(const uint8_t *p) {
   return p;
 }
 
-static const uint8_t *take_number(format_column *col, const uint8_t *p) {
+static const uint8_t *take_number(format_column *col, const uint8_t *p,
+                                  const uint8_t *end) {
   if (col->kind >= FORMAT_INT8 && col->kind <= FORMAT_UINT64) return take_integer(col, p);
   if (col->kind == FORMAT_DOUBLE) {
     double value = 0;
-    if (format_double_scan(&p, &value) != FORMAT_OK) return NULL;
+    if (format_double_scan(&p, end + NDJSON_PADDING, &value) != FORMAT_OK) return NULL;
     ((double *)(void *)col->values)[col->n++] = value;
     return p;
   }
-  const uint8_t *end = scan_number(p);
-  if (end == NULL || format_column_number(col, p, (size_t)(end - p)) != FORMAT_OK)
+  const uint8_t *stop = scan_number(p);
+  if (stop == NULL || format_column_number(col, p, (size_t)(stop - p)) != FORMAT_OK) {
     return NULL;
-  return end;
+  }
+  return stop;
 }
 
 static const uint8_t *take_value(format_column *col, const uint8_t *p,
@@ -267,7 +284,7 @@ static const uint8_t *take_value(format_column *col, const uint8_t *p,
       return is_word(p + 1, "alse") && format_column_bool(col, false) == FORMAT_OK ? p + 5
                                                                                    : NULL;
     default:
-      return take_number(col, p);
+      return take_number(col, p, end);
   }
 }
 
