@@ -165,7 +165,8 @@ typedef struct weir_sink_ops {
                                 weir_error *err);
 
   /* [R] Connects and gets ready for writes under `binding` (borrowed for the life of the sink).
-   * Touches no artifact of another attempt. */
+   * Touches no artifact of another attempt. After a failure: open again
+   * when it was flagged RETRIABLE, else release; close does not follow. */
   weir_status (*open)(weir_sink *sink, const weir_call *call, const weir_options *options,
                       const weir_binding *binding, weir_error *err);
 

@@ -118,6 +118,11 @@ bool connector_turn_cancelled(const connector_turn *turn) {
 
 weir_status connector_turn_fail(connector_turn *turn, const char *where,
                                 weir_error *err) {
+  size_t size = strlen(where);
   if (err) *err = turn->err;
+  /* Some connectors say it themselves. */
+  if (strncmp(turn->err.message, where, size) == 0 && turn->err.message[size] == ':') {
+    return turn->err.code;
+  }
   return weir_error_prefix(err, turn->err.code, "%s", where);
 }

@@ -99,6 +99,13 @@ static void test_errors_are_made_to_agree(void **state) {
   assert_string_equal(err.message,
                       "sink lake: open failed with IO and said nothing more");
   connector_turn_enter(&turn, NULL);
+  weir_error_set(&turn.err, WEIR_E_IO, 0, "sink lake: no room");
+  connector_turn_leave(&turn, "open", WEIR_E_IO);
+  connector_turn_fail(&turn, "sink lake", &err);
+  assert_string_equal(err.message, "sink lake: no room");
+  connector_turn_fail(&turn, "sink la", &err);
+  assert_string_equal(err.message, "sink la: sink lake: no room");
+  connector_turn_enter(&turn, NULL);
   weir_error_set(&turn.err, WEIR_E_IO, WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT,
                  "no answer");
   assert_int_equal(connector_turn_leave(&turn, "commit", WEIR_E_TIMEOUT), WEIR_E_TIMEOUT);
