@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that an Arrow type can hold and its Parquet type cannot. All are looked for before anything of
+ * a batch is taken, so that a refused batch leaves no trace. */
+#include <inttypes.h>
+
+#include "leaf.h"
+
+/* A page's sizes are int32 (parquet.thrift, PageHeader), and a value is never split. */
+#define VALUE_MAX ((int64_t)1 << 30)
+
+static weir_status bad(const parquet_leaf *leaf, int64_t row, const char *what,
+                       weir_error *err) {
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+                 "column %d '%s', row %" PRId64 " of the batch: %s", (int)leaf->column,
+                 leaf->name, row, what);
+  return weir_error_at(err, WEIR_E_BAD_DATA, row, leaf->column);
+}
+
+static bool fits_decimal(const parquet_leaf *leaf, const uint8_t *value) {
+  uint32_t from = leaf->source_width;
+  uint32_t width = leaf->width < from ? leaf->width : from;
+  uint8_t sign = (uint8_t)-(value[width - 1] >> 7);
+  for (uint32_t i = width; i < from; i++) {
+    if (value[i] != sign) return false;
+  }
+  return true;
+}
+
+/* What is wrong with the value of a slot, or NULL. */
+static const char *fault_of(const parquet_leaf *leaf, const struct ArrowArray *array,
+                            size_t slot) {
+  const void *values = array->buffers[1];
+  switch (leaf->take) {
+    case TAKE_SECONDS32: {
+      int32_t v = ((const int32_t *)values)[slot];
+      return v > INT32_MAX / 1000 || v < INT32_MIN / 1000
+                 ? "the time does not fit Parquet's milliseconds"
+                 : NULL;
+    }
+    case TAKE_SECONDS64: {
+      int64_t v = ((const int64_t *)values)[slot];
+      return v > INT64_MAX / 1000 || v < INT64_MIN / 1000
+                 ? "the timestamp does not fit Parquet's milliseconds"
+                 : NULL;
+    }
+    case TAKE_DATE64: {
+      int64_t v = ((const int64_t *)values)[slot], day = v / INT64_C(86400000);
+      if (v % INT64_C(86400000) != 0) return "the date64 is not a whole number of days";
+      return day > INT32_MAX || day < INT32_MIN ? "the date does not fit Parquet's days"
+                                                : NULL;
+    }
+    case TAKE_DECIMAL:
+      return fits_decimal(leaf, (const uint8_t *)values + slot * leaf->source_width)
+                 ? NULL
+                 : "the decimal has more digits than its type's precision";
+    case TAKE_MONTHS:
+      return ((const int32_t *)values)[slot] < 0 ? "Parquet has no negative intervals"
+                                                 : NULL;
+    case TAKE_DAY_TIME:
+      return ((const int32_t *)values)[2 * slot] < 0 ||
+                     ((const int32_t *)values)[2 * slot + 1] < 0
+                 ? "Parquet has no negative intervals"
+                 : NULL;
+    case TAKE_VIEWS:
+      return ((const union ArrowBinaryView *)values)[slot].inlined.size > VALUE_MAX
+                 ? "the value is longer than 1 GiB, which no Parquet page can hold"
+                 : NULL;
+    case TAKE_BYTES:
+      return arrow_offset_at(values, (int32_t)leaf->source_width, (int64_t)slot + 1) -
+                         arrow_offset_at(values, (int32_t)leaf->source_width,
+                                         (int64_t)slot) >
+                     VALUE_MAX
+                 ? "the value is longer than 1 GiB, which no Parquet page can hold"
+                 : NULL;
+    default:
+      return NULL;
+  }
+}
+
+/* Whether there is anything to look for at all. */
+static bool can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
+                     int64_t first, int64_t length) {
+  switch (leaf->take) {
+    case TAKE_SECONDS32:
+    case TAKE_SECONDS64:
+    case TAKE_DATE64:
+    case TAKE_DECIMAL:
+    case TAKE_MONTHS:
+    case TAKE_DAY_TIME:
+      return true;
+    case TAKE_VIEWS: {
+      const int64_t *sizes = array->buffers[array->n_buffers - 1];
+      for (int64_t i = 0; i < array->n_buffers - 3; i++) {
+        if (sizes[i] > VALUE_MAX) return true;
+      }
+      return false;
+    }
+    case TAKE_BYTES: {
+      int32_t width = (int32_t)leaf->source_width;
+      return arrow_offset_at(array->buffers[1], width, first + length) -
+                 arrow_offset_at(array->buffers[1], width, first) >
+             VALUE_MAX;
+    }
+    default:
+      return false;
+  }
+}
+
+weir_status leaf_check(const parquet_leaf *leaf, const struct ArrowArray *array,
+                       int64_t start, int64_t length, weir_error *err) {
+  int64_t first = array->offset + start;
+  if (length == 0 || !can_fail(leaf, array, first, length)) return WEIR_OK;
+  const uint8_t *valid = array->null_count != 0 ? array->buffers[0] : NULL;
+  for (int64_t i = first; i < first + length; i++) {
+    if (valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    const char *fault = fault_of(leaf, array, (size_t)i);
+    if (fault != NULL) return bad(leaf, i - first, fault, err);
+  }
+  return WEIR_OK;
+}

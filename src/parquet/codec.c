@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compression.md: each page is one frame (zstd), one raw block (snappy, LZ4_RAW) or one gzip member. */
+#include "codec.h"
+
+#include <lz4.h>
+#include <snappy-c.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+
+static weir_status no_memory(weir_error *err) {
+  return weir_error_set(err, WEIR_E_NOMEM, 0,
+                        "Parquet writer: no memory for the compressor");
+}
+
+static weir_status check_level(int32_t level, int low, int high, const char *name,
+                               weir_error *err) {
+  if (level >= low && level <= high) return WEIR_OK;
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "compression: the level of %s is from %d to %d, not %d", name,
+                        low, high, (int)level);
+}
+
+static weir_status init_gzip(parquet_codec *codec, weir_error *err) {
+  z_stream *stream = base_calloc(1, sizeof(*stream), err);
+  if (stream == NULL) return WEIR_E_NOMEM;
+  /* 15 bits of window, + 16: with gzip's header, not zlib's. */
+  if (deflateInit2(stream, codec->level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    free(stream);
+    return no_memory(err);
+  }
+  codec->state = stream;
+  return WEIR_OK;
+}
+
+weir_status codec_init(parquet_codec *codec, int32_t which, int32_t level,
+                       weir_error *err) {
+  *codec = (parquet_codec){0};
+  switch (which) {
+    case WEIR_PARQUET_NONE:
+      codec->id = PARQUET_UNCOMPRESSED;
+      return WEIR_OK;
+    case WEIR_PARQUET_SNAPPY:
+      codec->id = PARQUET_SNAPPY;
+      return WEIR_OK;
+    case WEIR_PARQUET_LZ4:
+      codec->id = PARQUET_LZ4_RAW;
+      return WEIR_OK;
+    case WEIR_PARQUET_ZSTD:
+      BASE_TRY(check_level(level, -7, 22, "zstd", err));
+      codec->id = PARQUET_ZSTD;
+      codec->level = level == 0 ? 1 : level;
+      codec->state = ZSTD_createCCtx();
+      return codec->state != NULL ? WEIR_OK : no_memory(err);
+    case WEIR_PARQUET_GZIP:
+      BASE_TRY(check_level(level, 0, 9, "gzip", err));
+      codec->id = PARQUET_GZIP;
+      codec->level = level == 0 ? 6 : level;
+      return init_gzip(codec, err);
+    default:
+      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                            "compression: unknown codec %d", (int)which);
+  }
+}
+
+void codec_done(parquet_codec *codec) {
+  if (codec->id == PARQUET_ZSTD) ZSTD_freeCCtx(codec->state);
+  if (codec->id == PARQUET_GZIP && codec->state != NULL) {
+    deflateEnd(codec->state);
+    free(codec->state);
+  }
+  base_buf_done(&codec->out);
+  *codec = (parquet_codec){0};
+}
+
+static size_t gzip_once(z_stream *stream, const void *data, size_t size, uint8_t *out,
+                        size_t room) {
+  if (deflateReset(stream) != Z_OK) return 0;
+  stream->next_in = (z_const Bytef *)(uintptr_t)data;
+  stream->avail_in = (uInt)size;
+  stream->next_out = out;
+  stream->avail_out = (uInt)room;
+  return deflate(stream, Z_FINISH) == Z_STREAM_END ? room - stream->avail_out : 0;
+}
+
+static size_t bound_of(const parquet_codec *codec, size_t size) {
+  switch (codec->id) {
+    case PARQUET_ZSTD:
+      return ZSTD_compressBound(size);
+    case PARQUET_SNAPPY:
+      return snappy_max_compressed_length(size);
+    case PARQUET_LZ4_RAW:
+      return (size_t)LZ4_compressBound((int)size);
+    default:
+      return deflateBound(codec->state, (uLong)size) + 32;
+  }
+}
+
+weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
+                           weir_error *err) {
+  if (size > LZ4_MAX_INPUT_SIZE) {
+    return weir_error_set(err, WEIR_E_INTERNAL, 0, "Parquet writer: a page of %zu bytes",
+                          size);
+  }
+  size_t bound = bound_of(codec, size), written = 0;
+  BASE_TRY(parquet_reserve(&codec->out, bound, err));
+  uint8_t *out = codec->out.data;
+  switch (codec->id) {
+    case PARQUET_ZSTD:
+      written = ZSTD_compressCCtx(codec->state, out, bound, data, size, codec->level);
+      if (ZSTD_isError(written)) written = 0;
+      break;
+    case PARQUET_SNAPPY:
+      written = bound;
+      if (snappy_compress(data, size, (char *)out, &written) != SNAPPY_OK) written = 0;
+      break;
+    case PARQUET_LZ4_RAW:
+      written = (size_t)LZ4_compress_default(data, (char *)out, (int)size, (int)bound);
+      break;
+    default:
+      written = gzip_once(codec->state, data, size, out, bound);
+      break;
+  }
+  if (written == 0) {
+    return weir_error_set(err, WEIR_E_INTERNAL, 0,
+                          "Parquet writer: the compressor failed on %zu bytes", size);
+  }
+  codec->out.size = written;
+  return WEIR_OK;
+}
+
+static const char *const codec_names[] = {"none", "zstd", "snappy", "lz4", "gzip", NULL};
+
+weir_status weir_parquet_codec_parse(const char *text, int32_t *codec, int32_t *level,
+                                     weir_error *err) {
+  const char *open = strchr(text, '(');
+  size_t size = open != NULL ? (size_t)(open - text) : strlen(text);
+  for (int32_t i = 0; codec_names[i] != NULL; i++) {
+    if (strlen(codec_names[i]) != size || memcmp(codec_names[i], text, size) != 0)
+      continue;
+    long value = 0;
+    if (open != NULL) {
+      char *end = NULL;
+      value = strtol(open + 1, &end, 10);
+      bool number = end != open + 1 && strcmp(end, ")") == 0;
+      bool leveled = i == WEIR_PARQUET_ZSTD || i == WEIR_PARQUET_GZIP;
+      if (!number || !leveled || value == 0) {
+        return weir_error_set(
+            err, WEIR_E_INVALID_CONFIG, 0,
+            "compression '%s': a level is written as zstd(3) or gzip(9)", text);
+      }
+      int low = i == WEIR_PARQUET_ZSTD ? -7 : 1, high = i == WEIR_PARQUET_ZSTD ? 22 : 9;
+      if (value < low || value > high) {
+        return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                              "compression '%s': the level of %s is from %d to %d", text,
+                              codec_names[i], low, high);
+      }
+    }
+    *codec = i;
+    *level = (int32_t)value;
+    return WEIR_OK;
+  }
+  return weir_error_set(
+      err, WEIR_E_INVALID_CONFIG, 0,
+      "compression '%s' is not known; there are zstd, zstd(LEVEL), snappy, lz4, "
+      "gzip, gzip(LEVEL) and none",
+      text);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PARQUET_CODEC_H
+#define WEIR_PARQUET_CODEC_H
+
+#include "format.h"
+
+/* One compressor, used again for every page. */
+typedef struct parquet_codec {
+  enum parquet_codec_id id;
+  int level;
+  void *state; /* of zstd and gzip */
+  base_buf out;
+} parquet_codec;
+
+/* `codec` and `level` as in weir_parquet_options; checks them. */
+weir_status codec_init(parquet_codec *codec, int32_t which, int32_t level,
+                       weir_error *err);
+void codec_done(parquet_codec *codec);
+/* Result in codec->out, replaced. Not for UNCOMPRESSED. */
+weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
+                           weir_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One column of the open row group: an open page of values, a dictionary, and the finished pages. */
+#ifndef WEIR_PARQUET_COLUMN_H
+#define WEIR_PARQUET_COLUMN_H
+
+#include "codec.h"
+#include "dict.h"
+#include "take.h"
+
+/* What all columns of a writer share; scratch is used within one call. */
+typedef struct parquet_context {
+  parquet_codec codec;
+  parquet_pool pool;
+  take_scratch take;
+  base_buf body;    /* a page before compression */
+  base_buf indices; /* dictionary numbers of a page, or lengths */
+  base_buf numbers; /* dictionary numbers of a piece */
+  base_buf map;     /* rows of an Arrow dictionary to dictionary numbers */
+  base_buf fresh;   /* rows that have no number yet; entries of a page */
+  base_buf entries; /* values of a page's entries */
+  base_buf entry_offsets;
+  base_buf header;
+  size_t page_rows, page_bytes;
+  bool small;
+} parquet_context;
+
+void context_done(parquet_context *ctx);
+
+/* A finished page, for the page index (PageIndex.md). */
+typedef struct page_record {
+  uint64_t size; /* with its header */
+  uint64_t first_row, nulls;
+  bool has_values, has_bounds, min_exact, max_exact;
+  uint32_t min_at, min_size, max_at, max_size; /* within column->bounds_bytes */
+} page_record;
+
+/* Values and levels that wait for their page to fill up. */
+typedef struct open_page {
+  size_t rows, nulls, n;
+  bool numbered;  /* values are dictionary numbers */
+  base_buf valid; /* only when nulls > 0 */
+  base_buf values, offsets;
+} open_page;
+
+typedef struct parquet_column {
+  const parquet_leaf *leaf;
+  open_page open;
+  parquet_dict dict;
+  parquet_rope dictionary_page, pages;
+  base_buf records, bounds_bytes;
+  stats_bounds bounds;
+  enum parquet_encoding encoding; /* of the pages to come */
+  bool decided;                   /* encoding is */
+  bool numbered;                  /* the chunk has pages of dictionary numbers */
+  bool closed;                    /* the dictionary was full: the chunk goes on without */
+  bool packed;                    /* compress is decided */
+  bool compress;
+  bool width_known,
+      round_width; /* learnt once a file: whether whole nibbles and bytes compress better */
+  bool unbounded;              /* a page with values has no bounds: no column index */
+  uint64_t rows, nulls;        /* of finished pages */
+  uint64_t plain_bytes;        /* finished pages with their headers, before compression */
+  uint32_t encoding_pages[10]; /* data pages by encoding */
+} parquet_column;
+
+void column_init(parquet_column *column, const parquet_leaf *leaf);
+void column_done(parquet_column *column);
+
+/* Appends slots of the column's array. */
+weir_status column_append(parquet_column *column, parquet_context *ctx,
+                          const struct ArrowArray *array, size_t start, size_t length,
+                          weir_error *err);
+/* Writes the open page and the dictionary's. */
+weir_status column_finish(parquet_column *column, parquet_context *ctx, weir_error *err);
+/* Forgets the chunk; its memory goes back to the pool. */
+void column_clear(parquet_column *column, parquet_context *ctx);
+
+/* Bytes that the chunk takes in memory now. */
+uint64_t column_bytes(const parquet_column *column);
+
+/* page.c */
+weir_status page_write(parquet_column *column, parquet_context *ctx,
+                       const parquet_piece *piece, bool numbered, weir_error *err);
+weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,
+                                  weir_error *err);
+
+#endif

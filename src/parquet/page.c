@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values and levels to finished pages: data page v1 and dictionary page (README of parquet-format,
+ * "Data Pages"; the levels of a page and its values are compressed as one). */
+#include "choose.h"
+#include "column.h"
+#include "encode.h"
+
+/* ---- bodies ----------------------------------------------------------------------------------- */
+
+static size_t bytes_total(const parquet_values *values) {
+  return values->offsets == NULL ? 0 : values->offsets[values->n] - values->offsets[0];
+}
+
+static size_t levels_bound(size_t rows) {
+  return rows / 8 + 32;
+}
+
+static uint8_t *put_levels(const parquet_leaf *leaf, const parquet_piece *piece,
+                           uint8_t *out) {
+  if (leaf->max_def == 0) return out;
+  uint8_t *end = encode_hybrid_bitmap(piece->valid, piece->rows,
+                                      piece->rows - piece->nulls, out + 4);
+  parquet_store32(out, (uint32_t)(end - out - 4));
+  return end;
+}
+
+static size_t values_bound(const parquet_leaf *leaf, const parquet_values *values,
+                           enum parquet_encoding encoding) {
+  size_t n = values->n;
+  switch (encoding) {
+    case PARQUET_RLE_DICTIONARY:
+      return 1 + encode_hybrid_bound(n, 32);
+    case PARQUET_DELTA_BINARY_PACKED:
+      return encode_delta_bound(n, leaf->width);
+    case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
+      return encode_delta_bound(n, 4) + bytes_total(values);
+    default:
+      return leaf->type == PARQUET_BYTE_ARRAY ? bytes_total(values) + 4 * n
+             : leaf->type == PARQUET_BOOLEAN  ? n / 8 + 1
+                                              : n * leaf->width;
+  }
+}
+
+static uint8_t *put_plain(const parquet_leaf *leaf, const parquet_values *values,
+                          uint8_t *out) {
+  size_t n = values->n;
+  if (n == 0) return out;
+  if (leaf->type != PARQUET_BYTE_ARRAY) {
+    size_t size = leaf->type == PARQUET_BOOLEAN ? (n + 7) / 8 : n * leaf->width;
+    memcpy(out, values->data, size);
+    return out + size;
+  }
+  for (size_t i = 0; i < n; i++) {
+    uint32_t size = values->offsets[i + 1] - values->offsets[i];
+    parquet_store32(out, size);
+    if (size > 0) memcpy(out + 4, values->data + values->offsets[i], size);
+    out += 4 + size;
+  }
+  return out;
+}
+
+/* "Delta-length byte array": all lengths, then all bytes. */
+static uint8_t *put_delta_length(const parquet_values *values, uint32_t *lengths,
+                                 uint8_t *out) {
+  for (size_t i = 0; i < values->n; i++)
+    lengths[i] = values->offsets[i + 1] - values->offsets[i];
+  out = encode_delta32(lengths, values->n, out);
+  size_t total = bytes_total(values);
+  if (total > 0) memcpy(out, values->data + values->offsets[0], total);
+  return out + total;
+}
+
+PARQUET_CLONES
+static uint32_t greatest(const uint32_t *values, size_t n) {
+  uint32_t all = 0;
+  for (size_t i = 0; i < n; i++) all |= values[i];
+  return all; /* of the same width as the greatest */
+}
+
+/* Whole nibbles, bytes and words repeat where odd widths do not, which compressors make use of. */
+static unsigned rounded(unsigned width) {
+  return width <= 4 ? 4 : width <= 8 ? 8 : width <= 16 ? 16 : width;
+}
+
+static uint8_t *put_numbers(uint32_t *numbers, size_t n, bool round, uint8_t *out) {
+  unsigned width = parquet_width(greatest(numbers, n));
+  if (width == 0) width = 1; /* some readers do not know what to make of 0 */
+  if (round) width = rounded(width);
+  *out++ = (uint8_t)width;
+  return encode_hybrid(numbers, n, width, out);
+}
+
+static weir_status put_body(parquet_context *ctx, const parquet_column *column,
+                            const parquet_piece *piece, enum parquet_encoding encoding,
+                            uint32_t *numbers, weir_error *err) {
+  const parquet_leaf *leaf = column->leaf;
+  const parquet_values *values = &piece->values;
+  BASE_TRY(parquet_reserve(
+      &ctx->body, levels_bound(piece->rows) + values_bound(leaf, values, encoding), err));
+  uint8_t *out = put_levels(leaf, piece, ctx->body.data);
+  const void *data = values->data;
+  switch (encoding) {
+    case PARQUET_RLE_DICTIONARY:
+      out = put_numbers(numbers, values->n, column->round_width, out);
+      break;
+    case PARQUET_DELTA_BINARY_PACKED:
+      out = leaf->width == 8 ? encode_delta64(data, values->n, out)
+                             : encode_delta32(data, values->n, out);
+      break;
+    case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
+      BASE_TRY(parquet_reserve(&ctx->indices, values->n * sizeof(uint32_t), err));
+      out = put_delta_length(values, (uint32_t *)(void *)ctx->indices.data, out);
+      break;
+    case PARQUET_BYTE_STREAM_SPLIT:
+      encode_split(data, values->n, leaf->width, out);
+      out += values->n * leaf->width;
+      break;
+    default:
+      out = put_plain(leaf, values, out);
+      break;
+  }
+  ctx->body.size = (size_t)(out - ctx->body.data);
+  return WEIR_OK;
+}
+
+/* ---- compression ------------------------------------------------------------------------------ */
+
+enum { PROBE_BYTES = 64 << 10, PROBE_MIN = 256 << 10 };
+
+static bool shrinks(const parquet_context *ctx, size_t from, size_t to) {
+  /* A gain of less than 1.5 % is not worth a reader's time either. */
+  return ctx->small ? to < from : to + to / 64 < from;
+}
+
+/* All pages of a chunk share one codec, so the first page with values decides; a long one by a slice
+ * from its middle. Planes of split floats differ too much for a slice. */
+static weir_status decide_compression(parquet_column *column, parquet_context *ctx,
+                                      const parquet_piece *piece,
+                                      enum parquet_encoding encoding, weir_error *err) {
+  column->packed = true;
+  column->compress = ctx->codec.id != PARQUET_UNCOMPRESSED;
+  if (!column->compress || piece->values.n == 0) return WEIR_OK;
+  size_t size = ctx->body.size, from = 0;
+  if (size >= PROBE_MIN && encoding != PARQUET_BYTE_STREAM_SPLIT && !ctx->small) {
+    from = (size - PROBE_BYTES) / 2;
+    size = PROBE_BYTES;
+  }
+  BASE_TRY(codec_compress(&ctx->codec, ctx->body.data + from, size, err));
+  column->compress = shrinks(ctx, size, ctx->codec.out.size);
+  return WEIR_OK;
+}
+
+/* ---- headers ---------------------------------------------------------------------------------- */
+
+static weir_status append_page(parquet_column *column, parquet_context *ctx,
+                               parquet_rope *rope, parquet_page_header *header,
+                               uint64_t *size, weir_error *err) {
+  const base_buf *stored = &ctx->body;
+  if (column->compress) {
+    BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
+    stored = &ctx->codec.out;
+  }
+  if (ctx->body.size > INT32_MAX || stored->size > INT32_MAX) {
+    return weir_error_set(err, WEIR_E_INTERNAL, 0,
+                          "Parquet writer: column '%s' has a page of %zu "
+                          "bytes",
+                          column->leaf->name, ctx->body.size);
+  }
+  THRIFT_SET(header, 1);
+  THRIFT_SET(header, 2);
+  THRIFT_SET(header, 3);
+  THRIFT_SET(header, 4);
+  header->uncompressed_page_size = (int32_t)ctx->body.size;
+  header->compressed_page_size = (int32_t)stored->size;
+  header->crc = (int32_t)parquet_crc32(0, stored->data, stored->size);
+  base_buf_clear(&ctx->header);
+  BASE_TRY(thrift_encode(&parquet_page_header_type, header, &ctx->header, err));
+  BASE_TRY(
+      parquet_rope_append(rope, &ctx->pool, ctx->header.data, ctx->header.size, err));
+  BASE_TRY(parquet_rope_append(rope, &ctx->pool, stored->data, stored->size, err));
+  column->plain_bytes += ctx->header.size + ctx->body.size;
+  *size = ctx->header.size + stored->size;
+  return WEIR_OK;
+}
+
+/* ---- statistics ------------------------------------------------------------------------------- */
+
+/* The entries that a page's numbers name, each once, as values. */
+static weir_status entries_of(parquet_column *column, parquet_context *ctx,
+                              const uint32_t *numbers, size_t n, parquet_values *out,
+                              weir_error *err) {
+  const parquet_dict *dict = &column->dict;
+  BASE_TRY(parquet_reserve(&ctx->fresh, dict->n, err));
+  uint8_t *seen = ctx->fresh.data;
+  memset(seen, 0, dict->n);
+  for (size_t i = 0; i < n; i++) seen[numbers[i]] = 1;
+  BASE_TRY(parquet_reserve(&ctx->entries, dict->values.size, err));
+  BASE_TRY(parquet_reserve(&ctx->entry_offsets, ((size_t)dict->n + 1) * sizeof(uint32_t),
+                           err));
+  uint8_t *to = ctx->entries.data;
+  uint32_t *offsets = (uint32_t *)(void *)ctx->entry_offsets.data;
+  const uint32_t *known = (const uint32_t *)(const void *)dict->offsets.data;
+  size_t count = 0, at = 0;
+  for (uint32_t k = 0; k < dict->n; k++) {
+    if (!seen[k]) continue;
+    size_t from = dict->width != 0 ? (size_t)k * dict->width : known[k];
+    size_t size = dict->width != 0 ? dict->width : known[k + 1] - known[k];
+    if (size > 0) memcpy(to + at, dict->values.data + from, size);
+    offsets[count++] = (uint32_t)at;
+    at += size;
+  }
+  offsets[count] = (uint32_t)at;
+  *out = (parquet_values){to, dict->width == 0 ? offsets : NULL, count};
+  return WEIR_OK;
+}
+
+static weir_status keep_bound(parquet_column *column, thrift_binary value, uint32_t *at,
+                              uint32_t *size, weir_error *err) {
+  *at = (uint32_t)column->bounds_bytes.size;
+  *size = (uint32_t)value.size;
+  return base_buf_append(&column->bounds_bytes, value.data, value.size, err);
+}
+
+static weir_status record_page(parquet_column *column, const parquet_piece *piece,
+                               const stats_page *stats, uint64_t size, weir_error *err) {
+  page_record record = {.size = size,
+                        .first_row = column->rows,
+                        .nulls = piece->nulls,
+                        .has_values = piece->values.n > 0};
+  record.has_bounds = stats->has && !stats->nan;
+  if (record.has_bounds) {
+    thrift_binary min, max;
+    uint8_t room[STATS_MAX_BYTES + 4];
+    bool bytes = column->leaf->type == PARQUET_BYTE_ARRAY, utf8 = column->leaf->utf8;
+    min = stats->min;
+    max = stats->max;
+    record.min_exact = record.max_exact = true;
+    if (bytes) {
+      record.has_bounds =
+          stats_short_min(stats->min, utf8, &min, &record.min_exact) &&
+          stats_short_max(stats->max, utf8, room, &max, &record.max_exact);
+    }
+    if (record.has_bounds) {
+      BASE_TRY(keep_bound(column, min, &record.min_at, &record.min_size, err));
+      BASE_TRY(keep_bound(column, max, &record.max_at, &record.max_size, err));
+    }
+  }
+  column->unbounded |= record.has_values && !record.has_bounds;
+  return base_buf_append(&column->records, &record, sizeof(record), err);
+}
+
+/* ---- pages ------------------------------------------------------------------------------------ */
+
+static uint64_t as_bits(const parquet_leaf *leaf, thrift_binary value) {
+  uint64_t v = 0;
+  if (value.size == 8) return parquet_load64(value.data);
+  memcpy(&v, value.data, value.size);
+  return leaf->order == ORDER_INT32 ? (uint64_t)(int64_t)(int32_t)v : v;
+}
+
+static weir_status decide_encoding(parquet_column *column, parquet_context *ctx,
+                                   const parquet_values *values, const stats_page *stats,
+                                   weir_error *err) {
+  const parquet_leaf *leaf = column->leaf;
+  column->encoding = choose_encoding(leaf, values, !column->closed,
+                                     ctx->codec.id != PARQUET_UNCOMPRESSED);
+  column->decided = true;
+  if (column->encoding != PARQUET_RLE_DICTIONARY || !leaf->whole) return WEIR_OK;
+  return dict_use_direct(&column->dict, as_bits(leaf, stats->min),
+                         as_bits(leaf, stats->max), err);
+}
+
+/* Numbers for the page's values; NULL in *out when the dictionary is full and another encoding has
+ * been chosen. */
+static weir_status number_values(parquet_column *column, parquet_context *ctx,
+                                 const parquet_values *values, const stats_page *stats,
+                                 uint32_t **out, weir_error *err) {
+  const parquet_leaf *leaf = column->leaf;
+  BASE_TRY(parquet_reserve(&ctx->indices, (values->n + 8) * sizeof(uint32_t), err));
+  uint32_t *numbers = (uint32_t *)(void *)ctx->indices.data;
+  bool full = false;
+  if (values->offsets != NULL) {
+    BASE_TRY(dict_map_bytes(&column->dict, values->data, values->offsets, values->n,
+                            numbers, &full, err));
+  } else {
+    uint64_t min = 0, max = 0;
+    if (leaf->whole) {
+      min = as_bits(leaf, stats->min);
+      max = as_bits(leaf, stats->max);
+    }
+    BASE_TRY(dict_map_fixed(&column->dict, values->data, values->n, min, max, numbers,
+                            &full, err));
+  }
+  *out = full ? NULL : numbers;
+  if (full) {
+    column->closed = true;
+    column->encoding =
+        choose_encoding(leaf, values, false, ctx->codec.id != PARQUET_UNCOMPRESSED);
+  }
+  return WEIR_OK;
+}
+
+static weir_status page_stats(parquet_column *column, parquet_context *ctx,
+                              const parquet_values *values, bool numbered,
+                              stats_page *out, weir_error *err) {
+  const parquet_leaf *leaf = column->leaf;
+  parquet_values entries = *values;
+  if (numbered && leaf->order != ORDER_NONE && values->n > 0) {
+    BASE_TRY(entries_of(column, ctx, (const uint32_t *)(const void *)values->data,
+                        values->n, &entries, err));
+  }
+  stats_of_page(leaf->order, entries.data, entries.offsets, leaf->width, entries.n, out);
+  return WEIR_OK;
+}
+
+/* Learns from the first page of numbers whether rounding their width up pays. */
+static weir_status learn_width(parquet_column *column, parquet_context *ctx,
+                               const parquet_piece *piece, uint32_t *numbers,
+                               weir_error *err) {
+  if (column->width_known || !column->compress || piece->values.n < 4096) return WEIR_OK;
+  column->width_known = true;
+  unsigned width = parquet_width(greatest(numbers, piece->values.n));
+  if (width == rounded(width)) return WEIR_OK;
+  BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
+  size_t exact = ctx->codec.out.size;
+  column->round_width = true;
+  BASE_TRY(put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, err));
+  BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
+  if (ctx->codec.out.size < exact) return WEIR_OK;
+  column->round_width = false;
+  return put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, err);
+}
+
+weir_status page_write(parquet_column *column, parquet_context *ctx,
+                       const parquet_piece *piece, bool numbered, weir_error *err) {
+  const parquet_values *values = &piece->values;
+  stats_page stats;
+  BASE_TRY(page_stats(column, ctx, values, numbered, &stats, err));
+  if (!column->decided && values->n > 0 && !numbered) {
+    BASE_TRY(decide_encoding(column, ctx, values, &stats, err));
+  }
+  uint32_t *numbers = NULL;
+  if (numbered && values->n > 0) {
+    numbers = (uint32_t *)(uintptr_t)
+                  values->data; /* scratch of this writer, with room for 8 more */
+  } else if (values->n > 0 && column->encoding == PARQUET_RLE_DICTIONARY) {
+    BASE_TRY(number_values(column, ctx, values, &stats, &numbers, err));
+  }
+  enum parquet_encoding encoding = numbers != NULL  ? PARQUET_RLE_DICTIONARY
+                                   : values->n == 0 ? PARQUET_PLAIN
+                                                    : column->encoding;
+  BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
+  if (!column->packed) BASE_TRY(decide_compression(column, ctx, piece, encoding, err));
+  if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));
+  parquet_page_header header = {0};
+  THRIFT_SET(&header, 5);
+  header.type = PARQUET_DATA_PAGE;
+  header.data_page =
+      (parquet_data_page_header){.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+                                 .num_values = (int32_t)piece->rows,
+                                 .encoding = encoding,
+                                 .definition_level_encoding = PARQUET_RLE,
+                                 .repetition_level_encoding = PARQUET_RLE};
+  uint64_t size = 0;
+  BASE_TRY(append_page(column, ctx, &column->pages, &header, &size, err));
+  BASE_TRY(record_page(column, piece, &stats, size, err));
+  BASE_TRY(stats_merge(&column->bounds, column->leaf->order, &stats, err));
+  column->numbered |= numbers != NULL;
+  column->encoding_pages[encoding]++;
+  column->rows += piece->rows;
+  column->nulls += piece->nulls;
+  return WEIR_OK;
+}
+
+weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,
+                                  weir_error *err) {
+  const parquet_dict *dict = &column->dict;
+  parquet_values values = {dict->values.data,
+                           (const uint32_t *)(const void *)dict->offsets.data, dict->n};
+  if (dict->width != 0) values.offsets = NULL;
+  BASE_TRY(parquet_reserve(&ctx->body, values_bound(column->leaf, &values, PARQUET_PLAIN),
+                           err));
+  uint8_t *end = put_plain(column->leaf, &values, ctx->body.data);
+  ctx->body.size = (size_t)(end - ctx->body.data);
+  parquet_page_header header = {0};
+  THRIFT_SET(&header, 7);
+  header.type = PARQUET_DICTIONARY_PAGE;
+  header.dictionary_page =
+      (parquet_dictionary_page_header){.has = 1u << 1 | 1u << 2,
+                                       .num_values = (int32_t)dict->n,
+                                       .encoding = PARQUET_PLAIN};
+  uint64_t size = 0;
+  return append_page(column, ctx, &column->dictionary_page, &header, &size, err);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the Parquet room. From the outside it is reached through <weir/parquet.h> alone. */
+#ifndef WEIR_PARQUET_ROOM_H
+#define WEIR_PARQUET_ROOM_H
+
+#include "column.h"
+
+/* Appends the ColumnIndex of a finished chunk; nothing, when a page with values has no bounds. */
+weir_status parquet_put_column_index(const parquet_column *column, base_buf *out,
+                                     weir_error *err);
+/* Appends its OffsetIndex; its first data page is at `offset` of the file. */
+weir_status parquet_put_offset_index(const parquet_column *column, uint64_t offset,
+                                     base_buf *out, weir_error *err);
+
+/* Value of "ARROW:schema": base64 of the encapsulated IPC schema message; free(). */
+weir_status parquet_arrow_schema(const weir_schema *schema, char **out, weir_error *err);
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "take.h"
+
+#include "bits.h"
+
+void take_scratch_done(take_scratch *scratch) {
+  base_buf_done(&scratch->valid);
+  base_buf_done(&scratch->raw);
+  base_buf_done(&scratch->values);
+  base_buf_done(&scratch->offsets);
+  base_buf_done(&scratch->indices);
+}
+
+/* ---- levels ----------------------------------------------------------------------------------- */
+
+static bool may_have_nulls(const struct ArrowArray *array) {
+  return array->null_count != 0 && array->n_buffers > 0 && array->buffers[0] != NULL;
+}
+
+static weir_status take_valid(const struct ArrowArray *array, size_t start, size_t length,
+                              base_buf *room, parquet_piece *out, weir_error *err) {
+  out->rows = length;
+  out->nulls = 0;
+  out->valid = NULL;
+  if (!may_have_nulls(array)) return WEIR_OK;
+  BASE_TRY(parquet_reserve(room, length / 8 + 16, err));
+  bits_copy(room->data, 0, array->buffers[0], (size_t)array->offset + start, length);
+  memset(room->data + (length + 7) / 8, 0, 16);
+  out->nulls = length - bits_count(room->data, 0, length);
+  if (out->nulls > 0) out->valid = room->data;
+  return WEIR_OK;
+}
+
+/* ---- source slots without gaps ---------------------------------------------------------------- */
+
+static weir_status raw_fixed(const uint8_t *values, size_t width,
+                             const parquet_piece *piece, base_buf *room,
+                             parquet_values *out, weir_error *err) {
+  /* Kernels read whole words; a producer need not have aligned its slices. */
+  size_t unit = width == 8 || width == 4 || width == 2 ? width : width % 8 == 0 ? 8 : 1;
+  bool aligned = (uintptr_t)values % unit == 0;
+  out->n = piece->rows - piece->nulls;
+  out->data = values;
+  if (piece->valid == NULL && aligned) return WEIR_OK;
+  BASE_TRY(parquet_reserve(room, (piece->rows + 1) * width, err));
+  out->data = room->data;
+  if (piece->valid == NULL) {
+    memcpy(room->data, values, piece->rows * width);
+    return WEIR_OK;
+  }
+  if (aligned || (width != 4 && width != 8)) {
+    bits_compact(values, width, piece->valid, piece->rows, room->data);
+    return WEIR_OK;
+  }
+  size_t count = 0;
+  for (size_t i = 0; i < piece->rows; i++) {
+    if ((piece->valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    memcpy(room->data + count++ * width, values + i * width, width);
+  }
+  return WEIR_OK;
+}
+
+static weir_status raw_bits(const uint8_t *bits, size_t first, const parquet_piece *piece,
+                            take_scratch *scratch, parquet_values *out, weir_error *err) {
+  out->n = piece->rows - piece->nulls;
+  BASE_TRY(parquet_reserve(&scratch->values, piece->rows / 8 + 16, err));
+  uint8_t *to = scratch->values.data;
+  out->data = to;
+  if (piece->valid == NULL) {
+    bits_copy(to, 0, bits, first, piece->rows);
+    return WEIR_OK;
+  }
+  BASE_TRY(parquet_reserve(&scratch->raw, piece->rows / 8 + 16, err));
+  bits_copy(scratch->raw.data, 0, bits, first, piece->rows);
+  bits_compact_bits(scratch->raw.data, piece->valid, piece->rows, to);
+  return WEIR_OK;
+}
+
+typedef struct bytes_source {
+  const uint8_t *data;
+  const void *offsets; /* at the first slot */
+  uint32_t width;
+} bytes_source;
+
+PARQUET_INLINE int64_t offset_at(const bytes_source *from, size_t i) {
+  return arrow_offset_at(from->offsets, (int32_t)from->width, (int64_t)i);
+}
+
+/* The bytes of null slots are skipped where there are any, else only the offsets change. */
+static weir_status raw_bytes(const bytes_source *from, const parquet_piece *piece,
+                             take_scratch *scratch, parquet_values *out,
+                             weir_error *err) {
+  int64_t base = offset_at(from, 0);
+  out->n = piece->rows - piece->nulls;
+  if (piece->valid == NULL && from->width == 4) {
+    out->data = from->data;
+    out->offsets = from->offsets;
+    return WEIR_OK;
+  }
+  BASE_TRY(parquet_reserve(&scratch->offsets, (piece->rows + 2) * sizeof(uint32_t), err));
+  uint32_t *offsets = (uint32_t *)(void *)scratch->offsets.data;
+  size_t count = 0;
+  uint64_t total = 0, span = (uint64_t)(offset_at(from, piece->rows) - base);
+  for (size_t i = 0; i < piece->rows; i++) {
+    offsets[count] = (uint32_t)total;
+    size_t valid = piece->valid == NULL ? 1 : piece->valid[i / 8] >> (i % 8) & 1;
+    uint64_t size = (uint64_t)(offset_at(from, i + 1) - offset_at(from, i));
+    total += valid ? size : 0;
+    count += valid;
+  }
+  offsets[count] = (uint32_t)total;
+  out->offsets = offsets;
+  out->data = from->data != NULL ? from->data + base : NULL;
+  if (total == span) return WEIR_OK;
+  BASE_TRY(parquet_reserve(&scratch->values, total, err));
+  uint8_t *to = scratch->values.data;
+  for (size_t i = 0; i < piece->rows; i++) {
+    if ((piece->valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    size_t size = (size_t)(offset_at(from, i + 1) - offset_at(from, i));
+    if (size > 0) memcpy(to, from->data + offset_at(from, i), size);
+    to += size;
+  }
+  out->data = scratch->values.data;
+  return WEIR_OK;
+}
+
+static const uint8_t *view_bytes(const struct ArrowArray *array,
+                                 const union ArrowBinaryView *view) {
+  if (view->inlined.size <= NANOARROW_BINARY_VIEW_INLINE_SIZE) return view->inlined.data;
+  return (const uint8_t *)array->buffers[2 + view->ref.buffer_index] + view->ref.offset;
+}
+
+/* `rows`: which slots (NULL: all of the piece's from `first`). */
+static weir_status raw_views(const struct ArrowArray *array, size_t first,
+                             const parquet_piece *piece, const uint32_t *rows,
+                             take_scratch *scratch, parquet_values *out,
+                             weir_error *err) {
+  const union ArrowBinaryView *views =
+      (const union ArrowBinaryView *)array->buffers[1] + first;
+  BASE_TRY(parquet_reserve(&scratch->offsets, (piece->rows + 2) * sizeof(uint32_t), err));
+  uint32_t *offsets = (uint32_t *)(void *)scratch->offsets.data;
+  size_t total = 0;
+  for (size_t i = 0; i < piece->rows; i++) {
+    if (piece->valid != NULL && (piece->valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    total += (size_t)views[rows != NULL ? rows[i] : i].inlined.size;
+  }
+  BASE_TRY(parquet_reserve(&scratch->values, total, err));
+  uint8_t *data = scratch->values.data;
+  size_t count = 0, at = 0;
+  for (size_t i = 0; i < piece->rows; i++) {
+    if (piece->valid != NULL && (piece->valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    const union ArrowBinaryView *view = &views[rows != NULL ? rows[i] : i];
+    size_t size = (size_t)view->inlined.size;
+    if (size > 0) memcpy(data + at, view_bytes(array, view), size);
+    offsets[count++] = (uint32_t)at;
+    at += size;
+  }
+  offsets[count] = (uint32_t)at;
+  *out = (parquet_values){data, offsets, count};
+  return WEIR_OK;
+}
+
+/* ---- conversions ------------------------------------------------------------------------------ */
+
+#define WIDEN(name, from, to, expression)                                 \
+  PARQUET_CLONES                                                          \
+  static void name(const from *restrict in, size_t n, to *restrict out) { \
+    for (size_t i = 0; i < n; i++) out[i] = (to)(expression);             \
+  }
+
+WIDEN(widen_int8, int8_t, int32_t, in[i])
+WIDEN(widen_uint8, uint8_t, int32_t, in[i])
+WIDEN(widen_int16, int16_t, int32_t, in[i])
+WIDEN(widen_uint16, uint16_t, int32_t, in[i])
+WIDEN(millis32, int32_t, int32_t, (uint32_t)in[i] * 1000u)
+WIDEN(millis64, int64_t, int64_t, (uint64_t)in[i] * 1000u)
+WIDEN(days, int64_t, int32_t, in[i] / INT64_C(86400000))
+
+static uint32_t load_u32(const uint8_t *p) {
+  uint32_t v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+/* Little endian of `from` bytes to INT32, INT64 or big endian of `width` bytes; leaf_check has seen
+ * that the rest is but sign. */
+static void decimals(const parquet_leaf *leaf, const uint8_t *in, size_t n,
+                     uint8_t *out) {
+  size_t from = leaf->source_width, width = leaf->width;
+  if (leaf->type != PARQUET_FIXED) {
+    for (size_t i = 0; i < n; i++) memcpy(out + i * width, in + i * from, width);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < width; k++) {
+      size_t byte =
+          width - 1 - k; /* of the little endian number; past its end comes the sign */
+      out[i * width + k] =
+          byte < from ? in[i * from + byte] : (uint8_t)-(in[i * from + from - 1] >> 7);
+    }
+  }
+}
+
+static void intervals(const parquet_leaf *leaf, const uint8_t *in, size_t n,
+                      uint8_t *out) {
+  for (size_t i = 0; i < n; i++, out += 12) {
+    memset(out, 0, 12);
+    if (leaf->take == TAKE_MONTHS) {
+      parquet_store32(out, load_u32(in + 4 * i));
+    } else {
+      parquet_store32(out + 4, load_u32(in + 8 * i));
+      parquet_store32(out + 8, load_u32(in + 8 * i + 4));
+    }
+  }
+}
+
+static weir_status convert(const parquet_leaf *leaf, base_buf *room,
+                           parquet_values *values, weir_error *err) {
+  if (leaf->take == TAKE_COPY) return WEIR_OK;
+  const void *in = values->data;
+  size_t n = values->n;
+  BASE_TRY(parquet_reserve(room, n * leaf->width, err));
+  void *out = room->data;
+  switch (leaf->take) {
+    case TAKE_INT8:
+      widen_int8(in, n, out);
+      break;
+    case TAKE_UINT8:
+      widen_uint8(in, n, out);
+      break;
+    case TAKE_INT16:
+      widen_int16(in, n, out);
+      break;
+    case TAKE_UINT16:
+      widen_uint16(in, n, out);
+      break;
+    case TAKE_SECONDS32:
+      millis32(in, n, out);
+      break;
+    case TAKE_SECONDS64:
+      millis64(in, n, out);
+      break;
+    case TAKE_DATE64:
+      days(in, n, out);
+      break;
+    case TAKE_DECIMAL:
+      decimals(leaf, in, n, out);
+      break;
+    default:
+      intervals(leaf, in, n, out);
+      break;
+  }
+  values->data = out;
+  return WEIR_OK;
+}
+
+/* ---- the three ways in ------------------------------------------------------------------------ */
+
+static size_t slot_bytes(const parquet_leaf *leaf, const struct ArrowArray *array,
+                         size_t slot) {
+  if (leaf->take == TAKE_VIEWS) {
+    int32_t size = ((const union ArrowBinaryView *)array->buffers[1])[slot].inlined.size;
+    return size > 0 ? (size_t)size : 0; /* the slot may be null and hold anything */
+  }
+  if (leaf->take != TAKE_BYTES) return leaf->width;
+  bytes_source from = {NULL, array->buffers[1], leaf->source_width};
+  return (size_t)(offset_at(&from, slot + 1) - offset_at(&from, slot));
+}
+
+/* The row of the dictionary that a slot names; a null slot may name none at all. */
+static size_t index_at(const parquet_leaf *leaf, const struct ArrowArray *array,
+                       size_t slot) {
+  const void *indices = array->buffers[1];
+  switch (leaf->node->storage) {
+    case NANOARROW_TYPE_INT8:
+    case NANOARROW_TYPE_UINT8:
+      return ((const uint8_t *)indices)[slot];
+    case NANOARROW_TYPE_INT16:
+    case NANOARROW_TYPE_UINT16:
+      return ((const uint16_t *)indices)[slot];
+    case NANOARROW_TYPE_INT32:
+    case NANOARROW_TYPE_UINT32:
+      return ((const uint32_t *)indices)[slot];
+    default:
+      return (size_t)((const uint64_t *)indices)[slot];
+  }
+}
+
+size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
+                size_t length, size_t budget) {
+  const struct ArrowArray *dictionary = array->dictionary;
+  bool bytes = leaf->take == TAKE_BYTES || leaf->take == TAKE_VIEWS;
+  if (!bytes) {
+    size_t fit = leaf->width == 0 ? length : budget / leaf->width;
+    return fit < 1 ? 1 : fit < length ? fit : length;
+  }
+  size_t first = (size_t)array->offset + start, sum = 0, fit = 0;
+  if (dictionary == NULL && leaf->take == TAKE_BYTES) {
+    bytes_source from = {NULL, array->buffers[1], leaf->source_width};
+    if ((size_t)(offset_at(&from, first + length) - offset_at(&from, first)) <= budget) {
+      return length;
+    }
+  }
+  while (fit < length) {
+    size_t slot = first + fit;
+    if (dictionary != NULL) {
+      slot = index_at(leaf, array, slot);
+      if (slot < (size_t)dictionary->length) {
+        sum += slot_bytes(leaf, dictionary, (size_t)dictionary->offset + slot);
+      }
+    } else {
+      sum += slot_bytes(leaf, array, slot);
+    }
+    if (sum > budget) break;
+    fit++;
+  }
+  return fit < 1 ? 1 : fit;
+}
+
+weir_status take_slots(const parquet_leaf *leaf, const struct ArrowArray *array,
+                       size_t start, size_t length, take_scratch *scratch,
+                       parquet_piece *out, weir_error *err) {
+  *out = (parquet_piece){.rows = length};
+  if (leaf->take == TAKE_NOTHING) {
+    BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
+    memset(scratch->valid.data, 0, length / 8 + 16);
+    out->valid = scratch->valid.data;
+    out->nulls = length;
+    return WEIR_OK;
+  }
+  BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
+  size_t first = (size_t)array->offset + start;
+  const uint8_t *buffer = array->buffers[1];
+  if (leaf->take == TAKE_VIEWS) {
+    return raw_views(array, first, out, NULL, scratch, &out->values, err);
+  }
+  if (leaf->take == TAKE_BYTES) {
+    bytes_source from = {array->buffers[2], buffer + first * leaf->source_width,
+                         leaf->source_width};
+    return raw_bytes(&from, out, scratch, &out->values, err);
+  }
+  if (leaf->take == TAKE_BITS) {
+    return raw_bits(buffer, first, out, scratch, &out->values, err);
+  }
+  BASE_TRY(raw_fixed(buffer + first * leaf->source_width, leaf->source_width, out,
+                     &scratch->raw, &out->values, err));
+  return convert(leaf, &scratch->values, &out->values, err);
+}
+
+weir_status take_indices(const parquet_leaf *leaf, const struct ArrowArray *array,
+                         size_t start, size_t length, take_scratch *scratch,
+                         parquet_piece *out, weir_error *err) {
+  *out = (parquet_piece){.rows = length};
+  const struct ArrowArray *dictionary = array->dictionary;
+  BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
+  BASE_TRY(parquet_reserve(&scratch->indices, (length + 8) * sizeof(uint32_t), err));
+  BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
+  uint32_t *rows = (uint32_t *)(void *)scratch->indices.data;
+  size_t first = (size_t)array->offset + start;
+  const uint8_t *holes = may_have_nulls(dictionary) ? dictionary->buffers[0] : NULL;
+  bool typeless = leaf->take == TAKE_NOTHING;
+  if ((holes != NULL || typeless) && out->valid == NULL) {
+    memset(scratch->valid.data, 0, length / 8 + 16);
+    bits_set(scratch->valid.data, 0, length);
+    out->valid = scratch->valid.data;
+  }
+  uint8_t *valid = scratch->valid.data;
+  size_t count = 0;
+  for (size_t i = 0; i < length; i++) {
+    if (out->valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    size_t row = index_at(leaf, array, first + i),
+           slot = row + (size_t)dictionary->offset;
+    if (typeless || (holes != NULL && (holes[slot / 8] >> (slot % 8) & 1) == 0)) {
+      valid[i / 8] &= (uint8_t)~(1u << (i % 8));
+      continue;
+    }
+    rows[count++] = (uint32_t)row;
+  }
+  out->nulls = length - count;
+  if (out->nulls == 0) out->valid = NULL;
+  out->values = (parquet_values){scratch->indices.data, NULL, count};
+  return WEIR_OK;
+}
+
+static weir_status gather_bytes(const parquet_leaf *leaf,
+                                const struct ArrowArray *dictionary, const uint32_t *rows,
+                                size_t n, take_scratch *scratch, parquet_values *out,
+                                weir_error *err) {
+  bytes_source from = {dictionary->buffers[2],
+                       (const uint8_t *)dictionary->buffers[1] +
+                           (size_t)dictionary->offset * leaf->source_width,
+                       leaf->source_width};
+  BASE_TRY(parquet_reserve(&scratch->offsets, (n + 2) * sizeof(uint32_t), err));
+  uint32_t *offsets = (uint32_t *)(void *)scratch->offsets.data;
+  size_t total = 0;
+  for (size_t i = 0; i < n; i++) {
+    offsets[i] = (uint32_t)total;
+    total += (size_t)(offset_at(&from, (size_t)rows[i] + 1) - offset_at(&from, rows[i]));
+  }
+  offsets[n] = (uint32_t)total;
+  BASE_TRY(parquet_reserve(&scratch->values, total, err));
+  for (size_t i = 0; i < n; i++) {
+    size_t size = offsets[i + 1] - offsets[i];
+    if (size == 0) continue;
+    memcpy(scratch->values.data + offsets[i], from.data + offset_at(&from, rows[i]),
+           size);
+  }
+  *out = (parquet_values){scratch->values.data, offsets, n};
+  return WEIR_OK;
+}
+
+weir_status take_rows(const parquet_leaf *leaf, const struct ArrowArray *dictionary,
+                      const uint32_t *rows, size_t n, take_scratch *scratch,
+                      parquet_values *out, weir_error *err) {
+  if (leaf->take == TAKE_BYTES)
+    return gather_bytes(leaf, dictionary, rows, n, scratch, out, err);
+  size_t first = (size_t)dictionary->offset;
+  parquet_piece piece = {.rows = n};
+  if (leaf->take == TAKE_VIEWS) {
+    return raw_views(dictionary, first, &piece, rows, scratch, out, err);
+  }
+  const uint8_t *buffer = dictionary->buffers[1];
+  size_t width = leaf->source_width;
+  if (leaf->take == TAKE_BITS) {
+    BASE_TRY(parquet_reserve(&scratch->values, n / 8 + 16, err));
+    memset(scratch->values.data, 0, n / 8 + 16);
+    for (size_t i = 0; i < n; i++) {
+      size_t slot = first + rows[i];
+      scratch->values.data[i / 8] |=
+          (uint8_t)((buffer[slot / 8] >> (slot % 8) & 1) << (i % 8));
+    }
+    *out = (parquet_values){scratch->values.data, NULL, n};
+    return WEIR_OK;
+  }
+  BASE_TRY(parquet_reserve(&scratch->raw, n * width, err));
+  for (size_t i = 0; i < n; i++) {
+    memcpy(scratch->raw.data + i * width, buffer + (first + rows[i]) * width, width);
+  }
+  *out = (parquet_values){scratch->raw.data, NULL, n};
+  return convert(leaf, &scratch->values, out, err);
+}
