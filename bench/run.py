@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""Benchmarks: weir beside its peers, whole processes, interleaved in one run, printed as ratios.
+
+  bench/run.py [--rounds N] [--rows N] [NAME...]     ./dev bench calls it; without a name all but `memory`
+
+Each line is a command: the median of its CPU seconds (user + system, of all its threads) and of its wall
+seconds, and the ratio of the peer's to weir's, so more than 1 means that weir needs less. The machine may
+be shared: only ratios of one run mean something. Every process is pinned to the same CPUs (--cpus).
+"""
+
+import argparse
+import os
+import pathlib
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BENCH = pathlib.Path(__file__).resolve().parent
+ROOT = BENCH.parent
+WEIR = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/weir"))
+COLUMNS = (
+    "{id: int64, ts: 'timestamp[us, UTC]', customer: int32, price: float64, qty: int16, status: utf8, "
+    "sku: utf8, note: utf8, flag: bool}"
+)
+
+
+class Measured:
+    def __init__(self, name):
+        self.name, self.cpu, self.wall, self.rss = name, [], [], []
+
+
+def timed(command, cpus, env=None):
+    """(CPU seconds, wall seconds, peak MB) of a process that must succeed."""
+    with tempfile.TemporaryFile() as out:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdout=out,
+            stderr=out,
+            env={**os.environ, **(env or {})},
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            out.seek(0)
+            raise SystemExit(f"{command}: exit {process.returncode}\n{out.read().decode()[-3000:]}")
+    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
+
+
+def compare(title, commands, rounds, cpus, clean):
+    """commands: name -> argv; weir's is the first. Prints one line each."""
+    rows = [Measured(name) for name in commands]
+    for _ in range(rounds):
+        for row, command in zip(rows, commands.values()):
+            clean()
+            cpu, wall, rss = timed(command, cpus)
+            row.cpu.append(cpu)
+            row.wall.append(wall)
+            row.rss.append(rss)
+    base_cpu, base_wall = statistics.median(rows[0].cpu), statistics.median(rows[0].wall)
+    print(f"\n{title}")
+    for row in rows:
+        cpu, wall = statistics.median(row.cpu), statistics.median(row.wall)
+        print(
+            f"  {row.name:34} cpu {cpu:7.2f} s  {cpu / base_cpu:5.2f} x   wall {wall:7.2f} s  "
+            f"{wall / base_wall:5.2f} x   peak {statistics.median(row.rss):6.0f} MB",
+            flush=True,
+        )
+
+
+PEERS = {
+    # name -> (what it reads, program); $in and $out are replaced.
+    "pyarrow ipc -> parquet": """
+import pyarrow as pa, pyarrow.parquet as pq
+pa.set_cpu_count(1)
+with pa.memory_map("$in") as f:
+    r = pa.ipc.open_file(f)
+    with pq.ParquetWriter("$out/p.parquet", r.schema, compression="zstd", compression_level=1) as w:
+        for i in range(0, r.num_record_batches, 16):
+            w.write_table(pa.Table.from_batches([r.get_batch(k) for k in range(i, min(i + 16, r.num_record_batches))]))
+""",
+    "duckdb ipc -> parquet": """
+import duckdb, pyarrow as pa
+with pa.memory_map("$in") as f:
+    t = pa.ipc.open_file(f).read_all()
+    d = duckdb.connect(config={"threads": 1}); d.register("t", t)
+    d.execute("copy t to '$out/p.parquet' (format parquet, compression zstd, compression_level 1)")
+""",
+    "polars ipc -> parquet": """
+import polars as pl
+pl.scan_ipc("$in").sink_parquet("$out/p.parquet", compression="zstd", compression_level=1)
+""",
+    "pyarrow ndjson -> parquet": """
+import pyarrow as pa, pyarrow.json as pj, pyarrow.parquet as pq
+pa.set_cpu_count(1)
+schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("customer", pa.int32()),
+    ("price", pa.float64()), ("qty", pa.int16()), ("status", pa.string()), ("sku", pa.string()),
+    ("note", pa.string()), ("flag", pa.bool_())])
+r = pj.open_json("$in", pj.ReadOptions(use_threads=False, block_size=8 << 20),
+    pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"))
+with pq.ParquetWriter("$out/p.parquet", schema, compression="zstd", compression_level=1) as w:
+    for b in r:
+        w.write_batch(b)
+""",
+    "duckdb ndjson -> parquet": """
+import duckdb
+d = duckdb.connect(config={"threads": 1})
+d.execute("set timezone = 'UTC'")
+d.execute('''copy (select * from read_json('$in', format='newline_delimited', columns={id: 'bigint',
+  ts: 'timestamptz', customer: 'int', price: 'double', qty: 'smallint', status: 'varchar', sku: 'varchar',
+  note: 'varchar', flag: 'boolean'})) to '$out/p.parquet' (format parquet, compression zstd, compression_level 1)''')
+""",
+    "polars ndjson -> parquet": """
+import polars as pl
+s = {"id": pl.Int64, "ts": pl.String, "customer": pl.Int32, "price": pl.Float64, "qty": pl.Int64,
+     "status": pl.String, "sku": pl.String, "note": pl.String, "flag": pl.Boolean}
+(pl.scan_ndjson("$in", schema=s).with_columns(pl.col("ts").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC"), pl.col("qty").cast(pl.Int16))
+   .sink_parquet("$out/p.parquet", compression="zstd", compression_level=1))
+""",
+}
+
+
+class Bench:
+    def __init__(self, folder, rows, rounds, cpus):
+        self.folder, self.rows, self.rounds, self.cpus = folder, rows, rounds, cpus
+        self.out = folder / "out"
+
+    def data(self, kind):
+        """The orders data set as an Arrow file or as NDJSON, made once."""
+        path = self.folder / f"orders.{kind}"
+        if not path.exists():
+            subprocess.run([sys.executable, BENCH / "data.py", kind, path, str(self.rows)], check=True)
+        return path
+
+    def clean(self):
+        for path in (self.out, self.folder / ".weir", self.folder / "state"):
+            shutil.rmtree(path, ignore_errors=True)
+        self.out.mkdir()
+
+    def weir(self, name, source, sink, guarantee="exactly_once", interval="10s", **more):
+        path = self.folder / f"{name}.yaml"
+        path.write_text(
+            f"pipeline: bench\nguarantee: {guarantee}\nstate: ./state\ncheckpoint: {{interval: {interval}}}\n"
+            f"sources:\n  in: {source}\nsinks:\n  out: {sink}\n"
+        )
+        return [WEIR, "run", path, "--progress", "none"]
+
+    def peers(self, what, path):
+        for name, program in PEERS.items():
+            if what in name:
+                program = program.replace("$in", str(path)).replace("$out", str(self.out))
+                yield name, [sys.executable, "-c", program]
+
+    def compare(self, title, commands):
+        # Polars sizes its pool by this alone.
+        os.environ["POLARS_MAX_THREADS"] = str(len(self.cpus))
+        compare(title, commands, self.rounds, self.cpus, self.clean)
+
+    # ---- the benchmarks ---------------------------------------------------------------------------
+
+    def ipc_blackhole(self):
+        data = self.data("arrow")
+        read = f"import pyarrow as pa\nwith pa.memory_map('{data}') as f:\n  r = pa.ipc.open_file(f)\n  n = sum(r.get_batch(i).num_rows for i in range(r.num_record_batches))"
+        self.compare(
+            f"IPC -> blackhole, {self.rows} rows",
+            {
+                "weir": self.weir("ib", f"{{type: file, path: {data}}}", "{type: blackhole}", "best_effort"),
+                "pyarrow reads": [sys.executable, "-c", read],
+                "python starts": [sys.executable, "-c", "import pyarrow"],
+            },
+        )
+
+    def ipc_parquet(self):
+        data = self.data("arrow")
+        sink = "{type: file, path: ./out/lake}"
+        self.compare(
+            f"IPC -> Parquet zstd(1), {self.rows} rows, {len(self.cpus)} CPU",
+            {
+                "weir": self.weir("ip", f"{{type: file, path: {data}}}", sink),
+                **dict(self.peers("ipc ->", data)),
+            },
+        )
+
+    def ndjson_parquet(self):
+        data = self.data("ndjson")
+        source = f"{{type: file, path: {data}, schema: {COLUMNS}}}"
+        self.compare(
+            f"NDJSON -> Parquet zstd(1), {self.rows} rows, {len(self.cpus)} CPU",
+            {
+                "weir": self.weir("np", source, "{type: file, path: ./out/lake}"),
+                **dict(self.peers("ndjson ->", data)),
+            },
+        )
+
+    def ndjson_blackhole(self):
+        data = self.data("ndjson")
+        source = f"{{type: file, path: {data}, schema: {COLUMNS}}}"
+        self.compare(
+            f"NDJSON -> blackhole, {self.rows} rows",
+            {
+                "weir": self.weir("nb", source, "{type: blackhole}", "best_effort"),
+                **dict(self.peers("ndjson ->", data)),
+            },
+        )
+
+    def epochs(self):
+        data = self.data("ndjson")
+        source = f"{{type: file, path: {data}, schema: {COLUMNS}}}"
+        sink = "{type: file, path: ./out/lake}"
+        self.compare(
+            f"what an epoch costs: NDJSON -> Parquet, {self.rows} rows",
+            {
+                name: self.weir(f"e{i}", source, sink, interval=interval)
+                for i, (name, interval) in enumerate({"no epochs": "1h", "1 s": "1s", "100 ms": "100ms"}.items())
+            },
+        )
+
+    def syncs(self):
+        """System calls that sync, per epoch, counted by strace."""
+        counts = {}
+        for epochs in (10, 60):
+            self.clean()
+            source = f"{{type: generator, rows: {epochs * 1000}, batch_rows: 1000, rate: 50000}}"
+            command = self.weir("s", source, "{type: file, path: ./out/lake}", interval="20ms")
+            log = self.folder / "strace"
+            subprocess.run(["strace", "-f", "-y", "-e", "trace=fsync,fdatasync", "-o", log, *command], check=True)
+            lines = log.read_text().splitlines()
+            done = len({p.name.split("-")[0] for p in (self.out / "lake").iterdir()})
+            store = sum("store.db" in line for line in lines)
+            counts[epochs] = (done, store, sum("sync(" in line for line in lines) - store)
+        (a, store_a, file_a), (b, store_b, file_b) = counts[10], counts[60]
+        print(
+            f"\nsyncs of one epoch: store {(store_b - store_a) / (b - a):.2f}, "
+            f"file sink {(file_b - file_a) / (b - a):.2f}   ({b - a} epochs)"
+        )
+        self.clean()
+        again = self.weir("s0", "{type: generator, rows: 1}", "{type: file, path: ./out/lake}")
+        subprocess.run(again, check=True, capture_output=True)
+        log = self.folder / "strace"
+        subprocess.run(["strace", "-f", "-y", "-o", log, *again], check=True, capture_output=True)
+        calls = ("write(", "pwrite", "rename", "link", "unlink", "mkdir", "sync(", "O_CREAT")
+        touched = [
+            line
+            for line in log.read_text().splitlines()
+            if str(self.folder / "out") in line and any(call in line for call in calls)
+        ]
+        print(f"an epoch without rows: {len(touched)} calls that change the target")
+
+    def start(self):
+        """From exec to the first write_batch and the end: one row."""
+        source, sink = "{type: generator, rows: 1}", "{type: file, path: ./out/lake}"
+        command = self.weir("st", source, sink)
+        log = self.folder / "strace"
+        first = []
+        for _ in range(max(5, self.rounds)):
+            self.clean()
+            subprocess.run(["strace", "-f", "-ttt", "-e", "trace=execve,openat", "-o", log, *command], check=True, capture_output=True)
+            lines = log.read_text().splitlines()
+            stamp = [float(line.split()[1]) for line in lines]
+            staged = next(i for i, line in enumerate(lines) if "/staged/" in line and "O_CREAT" in line)
+            first.append(1000 * (stamp[staged] - stamp[0]))
+        walls = []
+        for _ in range(max(5, self.rounds)):
+            self.clean()
+            walls.append(1000 * timed(command, self.cpus)[1])
+        print(
+            f"\nstart to first write {statistics.median(first):.1f} ms (under strace); "
+            f"a whole run of one row {statistics.median(walls):.1f} ms"
+        )
+
+    def memory(self, seconds=600):
+        """RssAnon of a run, sampled each second: its peak in each tenth of the time."""
+        self.clean()
+        command = self.weir("m", "{type: generator, rows: 0, rate: 400000}", "{type: file, path: ./out/lake}", interval="1s")
+        process = subprocess.Popen(command)
+        samples = []
+        try:
+            for _ in range(seconds):
+                time.sleep(1)
+                status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+                samples.append(int(status.split("RssAnon:")[1].split()[0]) / 1024)
+        finally:
+            process.terminate()
+            process.wait()
+        tenth = max(1, len(samples) // 10)
+        peaks = [max(samples[i : i + tenth]) for i in range(0, len(samples), tenth)]
+        print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
+
+
+NAMES = ["ipc-blackhole", "ipc-parquet", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start"]
+ON_DEMAND = ["memory"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES + ON_DEMAND))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--cpus", type=int, default=1, help="how many CPUs each process may use")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for data and output; default a temporary one")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(NAMES + ON_DEMAND)
+    if unknown:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES + ON_DEMAND)}")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    cpus = set(sorted(os.sched_getaffinity(0))[: arguments.cpus])
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as temporary:
+        folder = arguments.keep or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        bench = Bench(folder, arguments.rows, arguments.rounds, cpus)
+        for name in arguments.names or NAMES:
+            getattr(bench, name.replace("-", "_"))()
+
+
+if __name__ == "__main__":
+    main()
