@@ -11,25 +11,30 @@ typedef struct ndjson_state {
   void *ctx;
 } ndjson_state;
 
+weir_status file_encoder_parquet_only(const weir_options *options, const char *format,
+                                      weir_error *err) {
+  static const char *const names[] = {"encodings", "effort"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    if (!weir_options_given(options, names[i])) continue;
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "%s: option '%s' goes with format parquet, not with %s",
+                          weir_options_where(options), names[i], format);
+  }
+  return WEIR_OK;
+}
+
 static weir_status ndjson_configure(const weir_options *options,
                                     file_encoder_config *config, weir_error *err) {
-  static const char *const parquet_only[] = {"encodings", "effort"};
   const char *compression = weir_options_string(options, "compression");
   (void)config;
   if (weir_options_given(options, "compression") && strcmp(compression, "none") != 0) {
     return weir_error_set(
         err, WEIR_E_INVALID_CONFIG, 0,
-        "%s: compression '%s' goes with format parquet; ndjson files are written "
-        "plain (compression: none)",
+        "%s: compression '%s' does not go with format ndjson, whose files are "
+        "written plain; expected none",
         weir_options_where(options), compression);
   }
-  for (size_t i = 0; i < sizeof(parquet_only) / sizeof(*parquet_only); i++) {
-    if (!weir_options_given(options, parquet_only[i])) continue;
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "%s: option '%s' goes with format parquet, not with ndjson",
-                          weir_options_where(options), parquet_only[i]);
-  }
-  return WEIR_OK;
+  return file_encoder_parquet_only(options, "ndjson", err);
 }
 
 static weir_status ndjson_check(weir_schema *schema, weir_error *err) {
@@ -95,7 +100,8 @@ static const file_encoder_format ndjson = {
     .free = ndjson_free,
 };
 
-static const file_encoder_format *const formats[] = {&ndjson};
+static const file_encoder_format *const formats[] = {&file_encoder_parquet,
+                                                     &file_encoder_arrow, &ndjson};
 
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err) {

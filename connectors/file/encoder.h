@@ -4,6 +4,7 @@
 #define CONNECTORS_FILE_ENCODER_H
 
 #include <weir/batch.h>
+#include <weir/ipc.h>
 #include <weir/options.h>
 #include <weir/parquet.h>
 
@@ -11,6 +12,7 @@
 typedef struct file_encoder_config {
   const struct file_encoder_format *format;
   weir_parquet_options parquet;
+  weir_ipc_writer_options arrow;
 } file_encoder_config;
 
 typedef weir_status (*file_encoder_out)(void *ctx, const void *data, size_t size,
@@ -33,6 +35,11 @@ typedef struct file_encoder_format {
 } file_encoder_format;
 
 extern const file_encoder_format file_encoder_parquet;
+extern const file_encoder_format file_encoder_arrow;
+
+/* Refuses options that only parquet has. */
+weir_status file_encoder_parquet_only(const weir_options *options, const char *format,
+                                      weir_error *err);
 
 /* Reads format, compression, encodings, effort. WEIR_E_INVALID_CONFIG where they do not go together. */
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,

@@ -37,10 +37,12 @@ static const weir_option sink_options[] = {
     {"path", WEIR_OPT_PATH, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
      "Folder where files are published; made when it is missing. Staged files lie beside "
      "it, in `.weir`."},
-    {"format", WEIR_OPT_ENUM, 0, "parquet", 0, 0, "parquet|ndjson",
+    {"format", WEIR_OPT_ENUM, 0, "parquet", 0, 0, "parquet|arrow|ndjson",
      "Format of the files."},
     {"compression", WEIR_OPT_STRING, 0, "zstd(1)", 0, 0, NULL,
-     "Codec of parquet: zstd, zstd(LEVEL), snappy, lz4, gzip, gzip(LEVEL) or none."},
+     "Codec of parquet: zstd, zstd(LEVEL), snappy, lz4, gzip, gzip(LEVEL) or none; of "
+     "arrow: zstd, "
+     "zstd(LEVEL), lz4 or none; ndjson is written plain."},
     {"encodings", WEIR_OPT_ENUM, 0, "compatible", 0, 0, "compatible|newest",
      "Encodings of parquet: what readers of 2022 and later know, or also the newest."},
     {"effort", WEIR_OPT_ENUM, 0, "fast", 0, 0, "fast|small",

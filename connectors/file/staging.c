@@ -133,6 +133,7 @@ static weir_status rehearse(file_staging *s, weir_batch *batch, weir_error *err)
   file_encoder_config cheap = s->encoder;
   cheap.parquet.codec = WEIR_PARQUET_NONE;
   cheap.parquet.level = 0;
+  cheap.arrow.codec = WEIR_IPC_PLAIN;
   weir_status status = format->create(&cheap, s->schema, swallow, NULL, &trial, err);
   if (!status) status = format->write(trial, batch, err);
   format->free(trial);

@@ -59,18 +59,24 @@ const weir_host *file_rig_host(void) {
 
 void file_rig_init(file_rig *rig, const char *path, const char *const *names,
                    const char *const *values, size_t n) {
-  const char *all_names[16] = {"path", "format"};
-  const char *all_values[16] = {path, "ndjson"};
+  const char *all_names[16] = {"path"}, *all_values[16] = {path};
+  size_t n_all = 1;
+  bool with_format = false;
   struct ArrowSchema schema = {0};
   weir_error err = {0};
   memset(rig, 0, sizeof(*rig));
   snprintf(rig->path, sizeof(rig->path), "%s", path);
   for (size_t i = 0; i < n; i++) {
-    all_names[2 + i] = names[i];
-    all_values[2 + i] = values[i];
+    with_format = with_format || strcmp(names[i], "format") == 0;
+    all_names[n_all] = names[i];
+    all_values[n_all++] = values[i];
+  }
+  if (!with_format) {
+    all_names[n_all] = "format";
+    all_values[n_all++] = "ndjson";
   }
   if (weir_options_new(weir_file_sink_ops.options, "sink lake", all_names, all_values,
-                       2 + n, NULL, &rig->options, &err)) {
+                       n_all, NULL, &rig->options, &err)) {
     fail_msg("%s", err.message);
   }
   assert_int_equal(weir_type_parse("struct<id: int64>", &schema, &err), WEIR_OK);

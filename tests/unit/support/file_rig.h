@@ -37,7 +37,7 @@ weir_namespace file_rig_namespace(const char *pipeline, const char *sink,
                                   uint8_t deployment);
 const weir_host *file_rig_host(void);
 
-/* Fills in everything but the sink: options are pairs behind path and format (ndjson). */
+/* Fills in everything but the sink: options are pairs beside path; format is ndjson unless given. */
 void file_rig_init(file_rig *rig, const char *path, const char *const *names,
                    const char *const *values, size_t n);
 /* create .. open; the first failure is returned. */
