@@ -302,6 +302,9 @@ out:
 }
 
 static weir_status start_threads(weir_pipeline *p, weir_error *err) {
+  /* First of all: a source may have come to its end before the last thread has started. */
+  coord_event start = {.type = COORD_START, .sink = COORD_NONE, .lane = COORD_NONE};
+  task_mailbox_post(p->mailbox, &start);
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
     pipe_sink *s = &p->plan.sinks[i];
     for (uint32_t k = 0; k < s->writers; k++) {
@@ -322,8 +325,6 @@ static weir_status start_threads(weir_pipeline *p, weir_error *err) {
     BASE_TRY(task_source_start(&config, s->source, &p->lanes[i].loop, err));
     s->source = NULL;
   }
-  coord_event start = {.type = COORD_START, .sink = COORD_NONE, .lane = COORD_NONE};
-  task_mailbox_post(p->mailbox, &start);
   return base_thread_start(&p->thread, "weir-coord", pipeline_main, p, err);
 }
 

@@ -162,7 +162,8 @@ void generation_run(generation *g, task_job *job, weir_call *call) {
 weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
                                     const weir_namespace *ns, const char *positions,
                                     weir_error *err) {
-  size_t entries = 0, bytes = positions ? strlen(positions) + 1 : 0;
+  size_t entries = 0, positions_size = positions ? strlen(positions) + 1 : 0;
+  size_t bytes = positions_size;
   for (size_t i = 0; i < batch->n_attempts; i++) {
     entries += batch->attempts[i].n_entries;
     for (size_t k = 0; k < batch->attempts[i].n_entries; k++)
@@ -195,7 +196,7 @@ weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
     }
   }
   if (positions) {
-    strcpy(data, positions);
+    memcpy(data, positions, positions_size);
     copy->positions = data;
   }
   return copy;

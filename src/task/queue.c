@@ -9,7 +9,7 @@ weir_status task_queue_reserve(task_queue *queue, weir_error *err) {
   task_item *v = base_calloc(capacity, sizeof(*v), err);
   if (!v) return WEIR_E_NOMEM;
   for (size_t i = 0; i < queue->n; i++)
-    v[i] = queue->v[(queue->head + i) % queue->capacity];
+    v[i] = queue->v[(queue->head + i) & (queue->capacity - 1)];
   free(queue->v);
   queue->v = v;
   queue->capacity = capacity;
@@ -18,7 +18,7 @@ weir_status task_queue_reserve(task_queue *queue, weir_error *err) {
 }
 
 void task_queue_push(task_queue *queue, const task_item *item) {
-  queue->v[(queue->head + queue->n) % queue->capacity] = *item;
+  queue->v[(queue->head + queue->n) & (queue->capacity - 1)] = *item;
   queue->n++;
   if (item->type == TASK_ITEM_BATCH) {
     queue->batches++;
@@ -29,7 +29,7 @@ void task_queue_push(task_queue *queue, const task_item *item) {
 int task_queue_pop(task_queue *queue, task_item *out) {
   if (!queue->n) return 0;
   *out = queue->v[queue->head];
-  queue->head = (queue->head + 1) % queue->capacity;
+  queue->head = (queue->head + 1) & (queue->capacity - 1);
   queue->n--;
   if (out->type == TASK_ITEM_BATCH) {
     queue->batches--;

@@ -7,7 +7,8 @@
 
 typedef struct task_queue {
   task_item *v;
-  size_t capacity, head, n;
+  size_t capacity; /* a power of two, or 0 */
+  size_t head, n;
   size_t batches;
   uint64_t nbytes; /* of the batches */
 } task_queue;

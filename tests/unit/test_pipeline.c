@@ -316,6 +316,12 @@ static void test_a_second_owner_is_refused(void **state) {
   assert_int_equal(open_pipeline(&second, "1", true), WEIR_E_FENCED);
 }
 
+static char *text_of(const weir_bytes *bytes) {
+  char *text = calloc(1, bytes->size + 1);
+  memcpy(text, bytes->data, bytes->size);
+  return text;
+}
+
 static void test_status_and_stats_say_what_is_decided(void **state) {
   host *h = *state;
   weir_input *in = open_with_input(h);
@@ -325,7 +331,7 @@ static void test_status_and_stats_say_what_is_decided(void **state) {
   assert_int_equal(weir_input_end(in, &position, sizeof(position), NULL), WEIR_OK);
   wait_for(h, WEIR_EVENT_ENDED);
   assert_int_equal(weir_pipeline_stats(h->pipeline, &json, &h->err), WEIR_OK);
-  char *text = strndup((const char *)json.data, json.size);
+  char *text = text_of(&json);
   assert_non_null(strstr(text, "\"decided\":1,\"committed\":1,\"unresolved\":[]"));
   assert_non_null(strstr(text, "\"out\":{\"rows\":4,"));
   assert_non_null(strstr(text, "\"guarantee\":\"exactly_once\",\"epochs\":1"));
@@ -333,7 +339,7 @@ static void test_status_and_stats_say_what_is_decided(void **state) {
   weir_bytes_release(&json);
   weir_config *config = config_of(h, "1", true);
   assert_int_equal(weir_pipeline_status(config, &json, &h->err), WEIR_OK);
-  text = strndup((const char *)json.data, json.size);
+  text = text_of(&json);
   assert_non_null(strstr(text, "\"pipeline\":\"embedded\""));
   assert_non_null(strstr(text, "\"decided\":1"));
   free(text);
