@@ -74,6 +74,12 @@ set_tests_properties(sim PROPERTIES LABELS sim TIMEOUT 240)
 add_test(NAME sim_small COMMAND sim --seeds 1..500)
 set_tests_properties(sim_small PROPERTIES LABELS sim-small TIMEOUT 240)
 
+# The protocol in Promela: every base holds, every mutation fails. Spin is looked for when it runs.
+add_test(NAME model COMMAND ${CMAKE_SOURCE_DIR}/model/run.sh quick)
+add_test(NAME model_full COMMAND ${CMAKE_SOURCE_DIR}/model/run.sh full)
+set_tests_properties(model PROPERTIES LABELS model TIMEOUT 600 PROCESSORS 2)
+set_tests_properties(model_full PROPERTIES LABELS model-full TIMEOUT 3600 PROCESSORS 2)
+
 # Header test: each public header compiles alone, as C11 and as C++17, without one warning. It is part
 # of every build, so a header that leans on another one never gets far.
 set(header_probes)

@@ -29,6 +29,7 @@ TIERS = {
     "lint": [],
     "unit": [("release", "unit"), ("asan", "unit"), ("tsan", "threads")],
     "sim": [("release", "sim"), ("asan", "sim-small")],
+    "model": [("release", "model")],
     "conform": [("asan", "conform")],
     "cli": [],
     "crash": [],

@@ -16,11 +16,11 @@ static bool may_be_tried_again(const weir_error *error) {
 
 bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
                          uint32_t lane) {
-  bool as_before = c->aborts && c->cause == error->code && c->cause_sink == sink &&
+  bool as_before = c->aborts && c->cause.code == error->code && c->cause_sink == sink &&
                    c->cause_lane == lane;
   c->aborts++;
   c->same = as_before ? c->same + 1 : 1;
-  c->cause = error->code;
+  c->cause = *error;
   c->cause_sink = sink;
   c->cause_lane = lane;
   int64_t wait = c->backoff_min;
@@ -45,7 +45,7 @@ bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
 
 /* ---- abort */
 
-/* C7: Abort is durable before anything is rolled back. The lanes are stopped at the same time, since
+/* C12: Abort is durable before anything is rolled back. The lanes are stopped at the same time, since
  * what they push is going to be dropped. */
 weir_status coord_abort(coord *c, const weir_error *error, uint32_t sink, uint32_t lane,
                         weir_error *err) {
@@ -62,6 +62,7 @@ weir_status coord_abort(coord *c, const weir_error *error, uint32_t sink, uint32
                            .generation = c->generation};
   if (c->n_lanes) BASE_TRY(coord_push(c, &command, err));
   command.type = COORD_ABORT;
+  command.error = &c->cause;
   return coord_push(c, &command, err);
 }
 
@@ -113,7 +114,7 @@ weir_status coord_on_failed(coord *c, coord_event *e, weir_error *err) {
   return coord_fail(c, e->error, e->sink, COORD_NONE, err);
 }
 
-/* C8: only now, with Abort durable. Every committable sink, also those that never began. */
+/* C13: only now, with Abort durable. Every committable sink, also those that never began. */
 static weir_status roll_back(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_ROLLING_BACK, err));
   BASE_TRY(coord_soil(c, err));
@@ -177,7 +178,7 @@ weir_status coord_on_stopped(coord *c, coord_event *e, weir_error *err) {
   return WEIR_OK;
 }
 
-/* The generation is raised once no lane pushes any more, so all that is older than it is of the
+/* C14: the generation is raised once no lane pushes any more, so all that is older than it is of the
  * aborted attempt or was queued behind it. */
 static weir_status purge(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_PURGING, err));
@@ -210,7 +211,7 @@ weir_status coord_on_purged(coord *c, coord_event *e, weir_error *err) {
   return WEIR_OK;
 }
 
-/* To the last decided position, never to the last one that was seen at the targets: what is decided
+/* C14: to the last decided position, never to the last one that was seen at the targets: what is decided
  * will be published. */
 static weir_status seek(coord *c, uint32_t lane_index, weir_error *err) {
   coord_lane *lane = &c->lanes[lane_index];

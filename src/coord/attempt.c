@@ -116,7 +116,7 @@ static bool is_sealed(const coord_part *p) {
   return p->sealed;
 }
 
-/* C4: the number and its intents are durable before any participant may begin. */
+/* C5: the number and its intents are durable before any participant may begin. */
 static weir_status reserve(coord *c, weir_error *err) {
   size_t n = 0, size = 0;
   for (uint32_t i = 0; i < c->n_sinks; i++) {
@@ -167,7 +167,7 @@ weir_status coord_on_reserved(coord *c, coord_event *e, weir_error *err) {
 
 /* ---- begin and gates */
 
-/* The present attempt is reserved: by C4, or with the decision before it (C6). */
+/* The present attempt is reserved: by C5, or with the decision before it (C8). */
 weir_status coord_begin(coord *c, weir_error *err) {
   if (c->failed) {
     weir_error failure = c->failure;
@@ -199,7 +199,7 @@ weir_status coord_on_begun(coord *c, coord_event *e, weir_error *err) {
   return e->error ? coord_fail(c, e->error, e->sink, COORD_NONE, err) : WEIR_OK;
 }
 
-/* C5: no gate opens before every participant of every committable sink has begun. */
+/* C7: no gate opens before every participant of every committable sink has begun. */
 static weir_status open_gates(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_OPEN, err));
   for (uint32_t i = 0; i < c->n_sinks; i++) {

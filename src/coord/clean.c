@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cleaning what aborted attempts left at the targets. Never before this history's cursor at that target
+ * C15: cleaning what aborted attempts left at the targets. Never before this history's cursor at that target
  * is beyond the attempt: a copied store has the same intents, and until then another history may still
  * publish what they name.
  */

@@ -130,7 +130,7 @@ static weir_status enter_commit(coord_sink_state *s, coord_commit_state to,
   return WEIR_OK;
 }
 
-/* C6: only what is decided, durable, is ever sent. */
+/* C9: only what is decided, durable, is ever sent. */
 static weir_status send_batch(coord *c, uint32_t sink, weir_error *err) {
   coord_sink_state *s = &c->sinks[sink];
   bool repeat = s->commit == COMMIT_WAITING;
@@ -206,6 +206,10 @@ static weir_status refused(coord *c, coord_sink_state *s, const weir_error *erro
   if (stop.code != WEIR_E_FENCED && stop.code != WEIR_E_CONFLICT)
     stop.code = WEIR_E_CONFLICT;
   stop.flags = 0;
+  if (stop.code == WEIR_E_FENCED) {
+    weir_error_prefix(&stop, stop.code, "sink %s, attempt %" PRIu64, s->id, attempt);
+    return coord_halt(c, &stop, err);
+  }
   weir_error_prefix(
       &stop, stop.code,
       "sink %s refuses the decided attempt %" PRIu64
@@ -251,7 +255,7 @@ static bool shown_everywhere(const coord *c, uint64_t attempt) {
   return true;
 }
 
-/* C9: a lane hears of an attempt only when every target has it. What later attempts say covers earlier
+/* C11: a lane hears of an attempt only when every target has it. What later attempts say covers earlier
  * ones, so only the newest is told. */
 weir_status coord_progress_tell(coord *c, weir_error *err) {
   size_t n = 0;

@@ -105,8 +105,9 @@ typedef enum coord_command_type {
   COORD_SEND_BARRIERS,
   /* sink, participant, attempt; next: also its intent (0: not) -> PREPARED */
   COORD_PRE_COMMIT,
-  COORD_DECIDE,   /* decision: store, durable -> DECIDED */
-  COORD_ABORT,    /* attempt: store, durable -> ABORTED */
+  COORD_DECIDE, /* decision: store, durable -> DECIDED */
+  /* attempt: store, durable -> ABORTED. error: why; NULL: it took nothing, or an earlier run left it */
+  COORD_ABORT,
   COORD_ROLLBACK, /* sink, participant, attempt: rollback_epoch -> ROLLED_BACK */
   /* generation (the present one, from 0): all lanes; a push that waits returns -> STOPPED each */
   COORD_STOP_LANES,

@@ -267,7 +267,7 @@ static weir_status too_large(const coord *c, const char *what, const char *whose
                         c->attempt, what, whose, size, most);
 }
 
-/* Builds the transaction. A bound that is passed is a failure of the attempt, in *bad. */
+/* C8: builds the one transaction. A bound that is passed is a failure of the attempt, in *bad. */
 static weir_status make_decision(coord *c, weir_error *bad, uint32_t *bad_sink,
                                  weir_error *err) {
   coord_drop_decision(c);

@@ -138,7 +138,7 @@ static weir_status ask_cursors(coord *c, bool *moved, weir_error *err) {
   return WEIR_OK;
 }
 
-/* C3: Abort, durable, for every attempt that was reserved and not decided; one at a time. No
+/* C4: Abort, durable, for every attempt that was reserved and not decided; one at a time. No
  * rollback_epoch follows: the generations that began those attempts are gone with their process, and
  * what they left is found by the intents. */
 static weir_status resolve(coord *c, bool *moved, weir_error *err) {
@@ -171,7 +171,7 @@ weir_status coord_progress_recovery(coord *c, bool *moved, weir_error *err) {
   switch (c->phase) {
     case PHASE_TAKING_OVER:
       return ask_cursors(c, moved, err);
-    case PHASE_PUBLISHING:
+    case PHASE_PUBLISHING: /* C3: the commits themselves are sent by commit.c */
       for (uint32_t i = 0; i < c->n_sinks; i++) {
         if (c->sinks[i].rows_owed) return WEIR_OK;
       }

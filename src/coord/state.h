@@ -164,9 +164,9 @@ struct coord {
   bool failed; /* a failure waits until the attempt can be aborted */
   weir_error failure;
   uint32_t failure_sink, failure_lane;
-  uint32_t aborts; /* in a row */
-  uint32_t same;   /* of those, for one cause */
-  weir_status cause;
+  uint32_t aborts;  /* in a row */
+  uint32_t same;    /* of those, for one cause */
+  weir_error cause; /* of the last one */
   uint32_t cause_sink, cause_lane;
   bool stopping; /* the run ends with `error` once what is under way is done */
   weir_error error;

@@ -122,9 +122,10 @@ static void reserve(weir_pipeline *p, const coord_command *c) {
 
 static void abort_attempt(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
-  base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline",
+  base_log_printf(&p->log, c->error ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "pipeline",
                   "attempt %" PRIu64 " is aborted: %s", c->attempt,
-                  c->error ? c->error->message : "an earlier run left it undecided");
+                  c->error ? c->error->message
+                           : "it took nothing, or an earlier run left it undecided");
   weir_status status = weir_store_abort(p->store, c->attempt, &error);
   coord_event event = {.type = COORD_ABORTED,
                        .sink = COORD_NONE,
@@ -138,17 +139,20 @@ static void abort_attempt(weir_pipeline *p, const coord_command *c) {
 static void commit(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
   weir_status status = c->repeat ? weir_store_check_lease(p->store, &error) : WEIR_OK;
-  weir_commit_batch *batch = NULL;
-  if (!status) {
-    char *positions = positions_json(p);
-    batch = task_copy_commit(c->batch, &p->plan.sinks[c->sink].ns, positions, &error);
-    free(positions);
-    if (!batch) status = WEIR_E_NOMEM;
-  }
   if (status) {
+    /* The store's answer, not the target's: nothing more may be written anywhere. */
+    coord_event fenced = {.type = COORD_FENCED, .sink = COORD_NONE, .lane = COORD_NONE};
+    answer(p, fenced, status, &error);
+    return;
+  }
+  char *positions = positions_json(p);
+  weir_commit_batch *batch =
+      task_copy_commit(c->batch, &p->plan.sinks[c->sink].ns, positions, &error);
+  free(positions);
+  if (!batch) {
     coord_event event = {.type = COORD_COMMITTED, .sink = c->sink, .lane = COORD_NONE};
-    if (status == WEIR_E_NOMEM) error.flags |= WEIR_ERR_RETRIABLE;
-    answer(p, event, status, &error);
+    error.flags |= WEIR_ERR_RETRIABLE;
+    answer(p, event, WEIR_E_NOMEM, &error);
     return;
   }
   send(p, c, TASK_COMMIT, COORD_COMMITTED, batch, NULL);

@@ -49,7 +49,9 @@ static void test_abort_is_durable_before_any_rollback(void **state) {
   bench_open(&b, &lake, 1, 2);
   bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
   bench_take(&b, COORD_STOP_LANES);
-  bench_take(&b, COORD_ABORT);
+  const coord_command *abort_command = bench_take(&b, COORD_ABORT);
+  assert_non_null(abort_command->error); /* why, for the log */
+  assert_int_equal(abort_command->error->code, WEIR_E_IO);
   bench_none(&b);
   /* lanes may stop before the store has answered: still no rollback, no purge */
   bench_send(&b, bench_of_lane(COORD_STOPPED, 0, 0));
