@@ -11,6 +11,7 @@ be shared: only ratios of one run mean something. Every process is pinned to the
 import argparse
 import os
 import pathlib
+import re
 import resource
 import shutil
 import statistics
@@ -244,11 +245,15 @@ class Bench:
         subprocess.run(again, check=True, capture_output=True)
         log = self.folder / "strace"
         subprocess.run(["strace", "-f", "-y", "-o", log, *again], check=True, capture_output=True)
-        calls = ("write(", "pwrite", "rename", "link", "unlink", "mkdir", "sync(", "O_CREAT")
+        # Any call that makes, changes, renames or removes something, and succeeded.
+        call = re.compile(r"\b(p?writev?(64)?|rename(at2?)?|link(at)?|unlink(at)?|mkdir(at)?|ftruncate|openat)\(")
         touched = [
             line
             for line in log.read_text().splitlines()
-            if str(self.folder / "out") in line and any(call in line for call in calls)
+            if str(self.folder / "out") in line
+            and (found := call.search(line))
+            and (found[1] != "openat" or "O_CREAT" in line)
+            and not re.search(r"= -1 E", line)
         ]
         print(f"an epoch without rows: {len(touched)} calls that change the target")
 
@@ -260,7 +265,7 @@ class Bench:
         first = []
         for _ in range(max(5, self.rounds)):
             self.clean()
-            subprocess.run(["strace", "-f", "-ttt", "-e", "trace=execve,openat", "-o", log, *command], check=True, capture_output=True)
+            subprocess.run(["strace", "-f", "-y", "-ttt", "-e", "trace=execve,openat", "-o", log, *command], check=True, capture_output=True)
             lines = log.read_text().splitlines()
             stamp = [float(line.split()[1]) for line in lines]
             staged = next(i for i, line in enumerate(lines) if "/staged/" in line and "O_CREAT" in line)
@@ -277,7 +282,7 @@ class Bench:
     def memory(self, seconds=600):
         """RssAnon of a run, sampled each second: its peak in each tenth of the time."""
         self.clean()
-        command = self.weir("m", "{type: generator, rows: 0, rate: 400000}", "{type: file, path: ./out/lake}", interval="1s")
+        command = self.weir("m", "{type: generator, rows: 0, rate: 100000}", "{type: file, path: ./out/lake}", interval="1s")
         process = subprocess.Popen(command)
         samples = []
         try:
