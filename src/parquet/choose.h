@@ -5,9 +5,14 @@
 #include "leaf.h"
 #include "take.h"
 
+typedef struct parquet_choice {
+  enum parquet_encoding encoding;
+  enum parquet_encoding other; /* what takes a dictionary's place; never one itself */
+  double other_bits;           /* what a value costs with it */
+} parquet_choice;
+
 /* The encoding for a column chunk, from a sample of its first page. `dictionary`: it may be one. */
-enum parquet_encoding choose_encoding(const parquet_leaf *leaf,
-                                      const parquet_values *values, bool dictionary,
-                                      bool compressed);
+parquet_choice choose_encoding(const parquet_leaf *leaf, const parquet_values *values,
+                               bool dictionary, bool compressed);
 
 #endif

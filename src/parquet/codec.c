@@ -130,6 +130,72 @@ weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
   return WEIR_OK;
 }
 
+/* RFC 8878: magic number, descriptor of a single segment with a content size of 4 bytes, blocks of type
+ * "raw", each with 3 bytes of {size, type, last}. */
+static size_t store_zstd(const uint8_t *data, size_t size, uint8_t *out) {
+  enum { BLOCK_MAX = 128 << 10, DESCRIPTOR = 0xa0 };
+  uint8_t *to = out;
+  parquet_store32(to, 0xfd2fb528u);
+  to[4] = DESCRIPTOR;
+  parquet_store32(to + 5, (uint32_t)size);
+  to += 9;
+  do {
+    size_t part = size < BLOCK_MAX ? size : BLOCK_MAX;
+    uint32_t head = (uint32_t)part << 3 | (part == size);
+    *to++ = (uint8_t)head;
+    *to++ = (uint8_t)(head >> 8);
+    *to++ = (uint8_t)(head >> 16);
+    memcpy(to, data, part);
+    to += part;
+    data += part;
+    size -= part;
+  } while (size > 0);
+  return (size_t)(to - out);
+}
+
+/* lz4_Block_format.md: one last sequence, which is literals only. */
+static size_t store_lz4(const uint8_t *data, size_t size, uint8_t *out) {
+  uint8_t *to = out;
+  *to++ = (uint8_t)((size < 15 ? size : 15) << 4);
+  if (size >= 15) {
+    size_t left = size - 15;
+    for (; left >= 255; left -= 255) *to++ = 255;
+    *to++ = (uint8_t)left;
+  }
+  memcpy(to, data, size);
+  return (size_t)(to - out) + size;
+}
+
+/* format_description.txt of snappy: the length, then literals whose length - 1 takes 2 bytes. */
+static size_t store_snappy(const uint8_t *data, size_t size, uint8_t *out) {
+  enum { LITERAL_MAX = 1 << 16, TAG_TWO_BYTES = 61 << 2 };
+  uint8_t *to = parquet_store_uleb(out, size);
+  while (size > 0) {
+    size_t part = size < LITERAL_MAX ? size : LITERAL_MAX;
+    *to++ = TAG_TWO_BYTES;
+    *to++ = (uint8_t)(part - 1);
+    *to++ = (uint8_t)((part - 1) >> 8);
+    memcpy(to, data, part);
+    to += part;
+    data += part;
+    size -= part;
+  }
+  return (size_t)(to - out);
+}
+
+weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
+                        weir_error *err) {
+  if (codec->id == PARQUET_GZIP || size > INT32_MAX) {
+    return codec_compress(codec, data, size, err);
+  }
+  BASE_TRY(parquet_reserve(&codec->out, size + size / 255 + 32, err));
+  uint8_t *out = codec->out.data;
+  codec->out.size = codec->id == PARQUET_ZSTD      ? store_zstd(data, size, out)
+                    : codec->id == PARQUET_LZ4_RAW ? store_lz4(data, size, out)
+                                                   : store_snappy(data, size, out);
+  return WEIR_OK;
+}
+
 static const char *const codec_names[] = {"none", "zstd", "snappy", "lz4", "gzip", NULL};
 
 weir_status weir_parquet_codec_parse(const char *text, int32_t *codec, int32_t *level,

@@ -19,5 +19,8 @@ void codec_done(parquet_codec *codec);
 /* Result in codec->out, replaced. Not for UNCOMPRESSED. */
 weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
                            weir_error *err);
+/* The same without an attempt to shrink it, as a frame or block of the codec. */
+weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
+                        weir_error *err);
 
 #endif

@@ -38,9 +38,9 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   base_buf_clear(&column->records);
   base_buf_clear(&column->bounds_bytes);
   stats_clear(&column->bounds);
-  column->encoding = PARQUET_PLAIN;
+  column->choice = (parquet_choice){0};
   column->decided = column->numbered = column->closed = false;
-  column->packed = column->compress = false;
+  column->packed = column->compress = column->stored = false;
   column->unbounded = false;
   column->rows = column->nulls = column->plain_bytes = 0;
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));

@@ -3,6 +3,7 @@
 #ifndef WEIR_PARQUET_COLUMN_H
 #define WEIR_PARQUET_COLUMN_H
 
+#include "choose.h"
 #include "codec.h"
 #include "dict.h"
 #include "take.h"
@@ -49,12 +50,13 @@ typedef struct parquet_column {
   parquet_rope dictionary_page, pages;
   base_buf records, bounds_bytes;
   stats_bounds bounds;
-  enum parquet_encoding encoding; /* of the pages to come */
-  bool decided;                   /* encoding is */
-  bool numbered;                  /* the chunk has pages of dictionary numbers */
-  bool closed;                    /* the dictionary was full: the chunk goes on without */
-  bool packed;                    /* compress is decided */
+  parquet_choice choice; /* of the pages to come */
+  bool decided;          /* choice is */
+  bool numbered;         /* the chunk has pages of dictionary numbers */
+  bool closed;           /* the dictionary was full: the chunk goes on without */
+  bool packed;           /* compress is decided */
   bool compress;
+  bool stored; /* data pages do not shrink, though the dictionary does */
   bool width_known,
       round_width; /* learnt once a file: whether whole nibbles and bytes compress better */
   bool unbounded;              /* a page with values has no bounds: no column index */

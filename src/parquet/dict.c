@@ -15,8 +15,13 @@ PARQUET_INLINE uint64_t mix(uint64_t a, uint64_t b) {
   return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* Multiplications of 64 bits, which vector units have; folding, since neighbours among floats differ in
+ * patterns that a product alone keeps. */
 PARQUET_INLINE uint64_t hash_fixed(uint64_t value) {
-  return mix(value ^ MIX_A, MIX_B);
+  value ^= value >> 32;
+  value *= MIX_A;
+  value ^= value >> 29;
+  return value * MIX_B;
 }
 
 static uint64_t hash_long(const uint8_t *p, size_t size) {
@@ -53,21 +58,6 @@ PARQUET_INLINE uint64_t hash_bytes(const uint8_t *p, size_t size) {
   return mix(a ^ MIX_A, b ^ MIX_B ^ size * MIX_A);
 }
 
-PARQUET_INLINE bool equal_bytes(const uint8_t *a, const uint8_t *b, size_t size) {
-  if (size > 16) return memcmp(a, b, size) == 0;
-  if (size >= 8) {
-    return ((parquet_load64(a) ^ parquet_load64(b)) |
-            (parquet_load64(a + size - 8) ^ parquet_load64(b + size - 8))) == 0;
-  }
-  if (size >= 4) {
-    return ((load32(a) ^ load32(b)) | (load32(a + size - 4) ^ load32(b + size - 4))) == 0;
-  }
-  for (size_t i = 0; i < size; i++) {
-    if (a[i] != b[i]) return false;
-  }
-  return true;
-}
-
 /* ---- table ------------------------------------------------------------------------------------ */
 
 void dict_init(parquet_dict *dict, uint32_t width) {
@@ -77,6 +67,7 @@ void dict_init(parquet_dict *dict, uint32_t width) {
 void dict_done(parquet_dict *dict) {
   base_buf_done(&dict->values);
   base_buf_done(&dict->offsets);
+  base_buf_done(&dict->keys);
   free(dict->slots);
   free(dict->direct);
   *dict = (parquet_dict){.width = dict->width};
@@ -86,33 +77,51 @@ void dict_clear(parquet_dict *dict) {
   dict->n = 0;
   base_buf_clear(&dict->values);
   base_buf_clear(&dict->offsets);
-  if (dict->slots != NULL) memset(dict->slots, 0, sizeof(uint64_t) << dict->slot_bits);
+  base_buf_clear(&dict->keys);
+  if (dict->slots != NULL) memset(dict->slots, 0, sizeof(uint32_t) << dict->slot_bits);
   free(dict->direct);
   dict->direct = NULL;
 }
 
-/* The place of a slot follows from the tag, so growing needs no values. */
+/* At most a quarter full: most look-ups end where they begin. */
+PARQUET_INLINE bool crowded(const parquet_dict *dict) {
+  return ((uint64_t)dict->n + 1) * 4 > (uint64_t)1 << dict->slot_bits;
+}
+
+PARQUET_INLINE size_t slot_place(unsigned slot_bits, uint64_t hash) {
+  return (size_t)(hash >> (64 - slot_bits));
+}
+
+PARQUET_INLINE size_t slot_next(const parquet_dict *dict, size_t place) {
+  return (place + 1) & (((size_t)1 << dict->slot_bits) - 1);
+}
+
+static uint64_t entry_hash(const parquet_dict *dict, uint32_t entry);
+
+static void slot_put(parquet_dict *dict, uint64_t hash, uint32_t entry) {
+  size_t place = slot_place(dict->slot_bits, hash);
+  while (dict->slots[place] != 0) place = slot_next(dict, place);
+  dict->slots[place] = entry + 1;
+}
+
+/* Makes the table fit the entries, and puts them all in. */
 static weir_status grow(parquet_dict *dict, weir_error *err) {
-  unsigned bits = dict->slots == NULL ? SLOT_BITS_MIN : dict->slot_bits + 1;
-  size_t mask = ((size_t)1 << bits) - 1;
-  uint64_t *slots = base_calloc(mask + 1, sizeof(*slots), err);
+  unsigned bits = SLOT_BITS_MIN;
+  while (((uint64_t)dict->n + 1) * 4 > (uint64_t)1 << bits) bits++;
+  uint32_t *slots = base_calloc((size_t)1 << bits, sizeof(*slots), err);
   if (slots == NULL) return WEIR_E_NOMEM;
-  for (size_t i = 0; dict->slots != NULL && i < (size_t)1 << dict->slot_bits; i++) {
-    uint64_t slot = dict->slots[i];
-    if (slot == 0) continue;
-    size_t place = (size_t)(slot >> (64 - bits));
-    while (slots[place] != 0) place = (place + 1) & mask;
-    slots[place] = slot;
-  }
   free(dict->slots);
   dict->slots = slots;
   dict->slot_bits = bits;
+  for (uint32_t i = 0; i < dict->n; i++) slot_put(dict, entry_hash(dict, i), i);
   return WEIR_OK;
 }
 
-/* At most half full, so that probes stay short. */
-PARQUET_INLINE bool crowded(const parquet_dict *dict) {
-  return ((uint64_t)dict->n + 1) * 2 > (uint64_t)1 << dict->slot_bits;
+/* Finds room for the entry just added. */
+static weir_status slot_add(parquet_dict *dict, uint64_t hash, weir_error *err) {
+  if (crowded(dict)) return grow(dict, err);
+  slot_put(dict, hash, dict->n - 1);
+  return WEIR_OK;
 }
 
 static bool at_bound(const parquet_dict *dict, size_t more) {
@@ -158,6 +167,7 @@ static void take_back(parquet_dict *dict, uint32_t n) {
     memcpy(&end, dict->offsets.data + (size_t)n * sizeof(uint32_t), sizeof(end));
     dict->values.size = end;
     dict->offsets.size = ((size_t)n + 1) * sizeof(uint32_t);
+    dict->keys.size = (size_t)n * 16;
   }
 }
 
@@ -177,31 +187,6 @@ weir_status dict_use_direct(parquet_dict *dict, uint64_t min, uint64_t max,
   return dict->direct != NULL ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-PARQUET_INLINE size_t slot_place(const parquet_dict *dict, uint64_t hash) {
-  return (size_t)(hash >> (64 - dict->slot_bits));
-}
-
-PARQUET_INLINE size_t slot_next(const parquet_dict *dict, size_t place) {
-  return (place + 1) & (((size_t)1 << dict->slot_bits) - 1);
-}
-
-PARQUET_INLINE uint64_t slot_of(uint64_t hash, uint32_t n) {
-  return (hash & ~UINT64_C(0xffffffff)) | n;
-}
-
-PARQUET_INLINE bool slot_tagged(uint64_t slot, uint64_t hash) {
-  return slot >> 32 == hash >> 32;
-}
-
-/* Puts entry number dict->n (just added, counted from 1) where its hash leads. */
-static weir_status slot_add(parquet_dict *dict, uint64_t hash, weir_error *err) {
-  if (crowded(dict)) BASE_TRY(grow(dict, err));
-  size_t place = slot_place(dict, hash);
-  while (dict->slots[place] != 0) place = slot_next(dict, place);
-  dict->slots[place] = slot_of(hash, dict->n);
-  return WEIR_OK;
-}
-
 PARQUET_CLONES
 static size_t count_repeats8(const uint64_t *values, size_t n) {
   size_t repeats = 0;
@@ -215,6 +200,10 @@ static size_t count_repeats4(const uint32_t *values, size_t n) {
   for (size_t i = 1; i < n; i++) repeats += values[i] == values[i - 1];
   return repeats;
 }
+
+/* Look-ups go in blocks: first where each value's slot is, then whether the entry there is the value,
+ * without a branch; the few that did not hit follow one by one. */
+enum { MAP_BLOCK = 256 };
 
 #define MAP(width, type)                                                                 \
   static weir_status map_direct##width(parquet_dict *dict, const type *values, size_t n, \
@@ -233,84 +222,98 @@ static size_t count_repeats4(const uint32_t *values, size_t n) {
     return WEIR_OK;                                                                      \
   }                                                                                      \
   static bool in_direct##width(const parquet_dict *dict, uint64_t min, uint64_t max) {   \
-    type low = (type)((type)min - (type)dict->base),                                     \
-         high = (type)((type)max - (type)dict->base);                                    \
+    type low = (type)((type)min - (type)dict->base);                                     \
+    type high = (type)((type)max - (type)dict->base);                                    \
     return low <= high && high < dict->range;                                            \
   }                                                                                      \
-  static weir_status leave_direct##width(parquet_dict *dict, weir_error *err) {          \
-    free(dict->direct);                                                                  \
-    dict->direct = NULL;                                                                 \
-    uint32_t n = dict->n;                                                                \
-    for (dict->n = 1; dict->n <= n; dict->n++) {                                         \
-      type value;                                                                        \
-      memcpy(&value, dict->values.data + (size_t)(dict->n - 1) * sizeof(value),          \
-             sizeof(value));                                                             \
-      weir_status status = slot_add(dict, hash_fixed(value), err);                       \
-      if (status != WEIR_OK) {                                                           \
-        dict->n = n;                                                                     \
-        return status;                                                                   \
-      }                                                                                  \
+  /* Positions of the values that are not where they would be first. */                  \
+  PARQUET_CLONES                                                                         \
+  static size_t map_hits##width(const uint32_t *slots, unsigned slot_bits,               \
+                                const type *known, const type *values, size_t n,         \
+                                uint32_t *indices, uint16_t *misses) {                   \
+    for (size_t i = 0; i < n; i++) {                                                     \
+      uint32_t slot = slots[slot_place(slot_bits, hash_fixed(values[i]))];               \
+      indices[i] = slot - (slot != 0);                                                   \
     }                                                                                    \
-    dict->n = n;                                                                         \
+    size_t count = 0;                                                                    \
+    for (size_t i = 0; i < n; i++) {                                                     \
+      misses[count] = (uint16_t)i;                                                       \
+      count += known[indices[i]] != values[i];                                           \
+    }                                                                                    \
+    return count;                                                                        \
+  }                                                                                      \
+  static weir_status map_one##width(parquet_dict *dict, type value, uint32_t *index,     \
+                                    bool *full, weir_error *err) {                       \
+    uint64_t hash = hash_fixed(value);                                                   \
+    const type *known = (const type *)(const void *)dict->values.data;                   \
+    size_t place = slot_place(dict->slot_bits, hash);                                    \
+    uint32_t slot;                                                                       \
+    while ((slot = dict->slots[place]) != 0 && known[slot - 1] != value) {               \
+      place = slot_next(dict, place);                                                    \
+    }                                                                                    \
+    if (slot == 0) {                                                                     \
+      BASE_TRY(add_fixed(dict, &value, full, err));                                      \
+      if (*full) return WEIR_OK;                                                         \
+      BASE_TRY(slot_add(dict, hash, err));                                               \
+      slot = dict->n;                                                                    \
+    }                                                                                    \
+    *index = slot - 1;                                                                   \
     return WEIR_OK;                                                                      \
   }                                                                                      \
-  PARQUET_INLINE weir_status map_hash##width(parquet_dict *dict, const type *values,     \
-                                             size_t n, bool runs, uint32_t *indices,     \
-                                             bool *full, weir_error *err) {              \
-    for (size_t i = 0; i < n; i++) {                                                     \
-      type value = values[i];                                                            \
-      if (runs && i > 0 && value == values[i - 1]) {                                     \
+  static weir_status map_runs##width(parquet_dict *dict, const type *values, size_t n,   \
+                                     uint32_t *indices, bool *full, weir_error *err) {   \
+    for (size_t i = 0; i < n && !*full; i++) {                                           \
+      if (i > 0 && values[i] == values[i - 1]) {                                         \
         indices[i] = indices[i - 1];                                                     \
-        continue;                                                                        \
+      } else {                                                                           \
+        BASE_TRY(map_one##width(dict, values[i], indices + i, full, err));               \
       }                                                                                  \
-      uint64_t hash = hash_fixed(value);                                                 \
-      size_t place = slot_place(dict, hash);                                             \
-      const type *known = (const type *)(const void *)dict->values.data;                 \
-      uint64_t slot;                                                                     \
-      while ((slot = dict->slots[place]) != 0) {                                         \
-        if (slot_tagged(slot, hash) && known[(uint32_t)slot - 1] == value) break;        \
-        place = slot_next(dict, place);                                                  \
-      }                                                                                  \
-      if (PARQUET_UNLIKELY(slot == 0)) {                                                 \
-        BASE_TRY(add_fixed(dict, &value, full, err));                                    \
-        if (*full) return WEIR_OK;                                                       \
-        BASE_TRY(slot_add(dict, hash, err));                                             \
-        slot = dict->n;                                                                  \
-      }                                                                                  \
-      indices[i] = (uint32_t)slot - 1;                                                   \
     }                                                                                    \
     return WEIR_OK;                                                                      \
   }                                                                                      \
   static weir_status map##width(parquet_dict *dict, const type *values, size_t n,        \
                                 uint64_t min, uint64_t max, uint32_t *indices,           \
                                 bool *full, weir_error *err) {                           \
-    if (dict->direct != NULL) {                                                          \
-      if (in_direct##width(dict, min, max)) {                                            \
-        return map_direct##width(dict, values, n, indices, full, err);                   \
-      }                                                                                  \
-      BASE_TRY(leave_direct##width(dict, err));                                          \
+    if (dict->direct != NULL && in_direct##width(dict, min, max)) {                      \
+      return map_direct##width(dict, values, n, indices, full, err);                     \
     }                                                                                    \
-    if (dict->slots == NULL) BASE_TRY(grow(dict, err));                                  \
+    if (dict->direct != NULL || dict->slots == NULL) BASE_TRY(grow(dict, err));          \
+    free(dict->direct);                                                                  \
+    dict->direct = NULL;                                                                 \
     if (count_repeats##width(values, n) > n / 2) {                                       \
-      return map_hash##width(dict, values, n, true, indices, full, err);                 \
+      return map_runs##width(dict, values, n, indices, full, err);                       \
     }                                                                                    \
-    return map_hash##width(dict, values, n, false, indices, full, err);                  \
+    if (dict->n == 0) BASE_TRY(map_one##width(dict, values[0], indices, full, err));     \
+    for (size_t from = 0; from < n; from += MAP_BLOCK) {                                 \
+      uint16_t misses[MAP_BLOCK + 1];                                                    \
+      size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;                            \
+      size_t count = map_hits##width(dict->slots, dict->slot_bits,                       \
+                                     (const type *)(const void *)dict->values.data,      \
+                                     values + from, m, indices + from, misses);          \
+      for (size_t k = 0; k < count && !*full; k++) {                                     \
+        size_t i = from + misses[k];                                                     \
+        BASE_TRY(map_one##width(dict, values[i], indices + i, full, err));               \
+      }                                                                                  \
+      if (*full) return WEIR_OK;                                                         \
+    }                                                                                    \
+    return WEIR_OK;                                                                      \
   }
 
 MAP(4, uint32_t)
 MAP(8, uint64_t)
 
-/* Values of any other width: byte arrays whose offsets are known. */
+/* Values of any other width. */
 static weir_status map_wide(parquet_dict *dict, const uint8_t *values, size_t n,
                             uint32_t *indices, bool *full, weir_error *err) {
   size_t width = dict->width;
+  if (dict->slots == NULL) BASE_TRY(grow(dict, err));
   for (size_t i = 0; i < n; i++) {
     const uint8_t *value = values + i * width;
-    uint64_t hash = hash_bytes(value, width), slot;
-    size_t place = slot_place(dict, hash);
-    while ((slot = dict->slots[place]) != 0) {
-      const uint8_t *known = dict->values.data + (size_t)((uint32_t)slot - 1) * width;
-      if (slot_tagged(slot, hash) && equal_bytes(known, value, width)) break;
+    uint64_t hash = hash_bytes(value, width);
+    size_t place = slot_place(dict->slot_bits, hash);
+    uint32_t slot;
+    while ((slot = dict->slots[place]) != 0 &&
+           memcmp(dict->values.data + (size_t)(slot - 1) * width, value, width) != 0) {
       place = slot_next(dict, place);
     }
     if (slot == 0) {
@@ -319,7 +322,7 @@ static weir_status map_wide(parquet_dict *dict, const uint8_t *values, size_t n,
       BASE_TRY(slot_add(dict, hash, err));
       slot = dict->n;
     }
-    indices[i] = (uint32_t)slot - 1;
+    indices[i] = slot - 1;
   }
   return WEIR_OK;
 }
@@ -328,43 +331,128 @@ weir_status dict_map_fixed(parquet_dict *dict, const void *values, size_t n, uin
                            uint64_t max, uint32_t *indices, bool *full, weir_error *err) {
   uint32_t before = dict->n;
   *full = false;
-  weir_status status;
-  if (dict->width == 8) {
-    status = map8(dict, values, n, min, max, indices, full, err);
-  } else if (dict->width == 4) {
-    status = map4(dict, values, n, min, max, indices, full, err);
-  } else {
-    if (dict->slots == NULL) BASE_TRY(grow(dict, err));
-    status = map_wide(dict, values, n, indices, full, err);
-  }
+  if (n == 0) return WEIR_OK;
+  weir_status status =
+      dict->width == 8   ? map8(dict, values, n, min, max, indices, full, err)
+      : dict->width == 4 ? map4(dict, values, n, min, max, indices, full, err)
+                         : map_wide(dict, values, n, indices, full, err);
   if (status == WEIR_OK && *full) take_back(dict, before);
   return status;
+}
+
+/* ---- byte arrays ------------------------------------------------------------------------------ */
+
+/* A byte array as 16 bytes: up to 15 bytes themselves, zeros, and the length last; longer ones by hash
+ * and length, so that equal keys still need a look at the bytes. */
+typedef struct bytes_key {
+  uint64_t low, high;
+} bytes_key;
+
+enum { KEY_SHORT = 15 };
+#define KEY_LONG (UINT64_C(0xff) << 56)
+
+PARQUET_INLINE uint64_t key_hash(bytes_key key) {
+  return mix(key.low ^ MIX_A, key.high ^ MIX_B);
+}
+
+/* All but the first n bytes of eight are masked out. */
+PARQUET_INLINE uint64_t first_bytes(uint64_t v, size_t n) {
+  return n >= 8 ? v : v & ((UINT64_C(1) << (8 * n)) - 1);
+}
+
+PARQUET_INLINE bytes_key key_of(const uint8_t *value, size_t size, const uint8_t *end) {
+  uint8_t copy[16] = {0};
+  if (PARQUET_UNLIKELY(size > KEY_SHORT)) {
+    return (bytes_key){hash_bytes(value, size), KEY_LONG | size};
+  }
+  if (PARQUET_UNLIKELY((size_t)(end - value) < sizeof(copy))) {
+    for (size_t i = 0; i < size; i++) copy[i] = value[i];
+    value = copy;
+  }
+  return (bytes_key){first_bytes(parquet_load64(value), size),
+                     first_bytes(parquet_load64(value + 8), size > 8 ? size - 8 : 0) |
+                         (uint64_t)size << 56};
+}
+
+static uint64_t entry_hash(const parquet_dict *dict, uint32_t entry) {
+  const uint8_t *value = dict->values.data + (size_t)entry * dict->width;
+  if (dict->width == 8) return hash_fixed(parquet_load64(value));
+  if (dict->width == 4) return hash_fixed(load32(value));
+  if (dict->width != 0) return hash_bytes(value, dict->width);
+  return key_hash(((const bytes_key *)(const void *)dict->keys.data)[entry]);
+}
+
+PARQUET_INLINE bool same_key(bytes_key a, bytes_key b) {
+  return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
+}
+
+static bool known_bytes(const parquet_dict *dict, uint32_t entry, bytes_key key,
+                        const uint8_t *value) {
+  if (!same_key(((const bytes_key *)(const void *)dict->keys.data)[entry], key))
+    return false;
+  if (PARQUET_LIKELY(key.high < KEY_LONG)) return true;
+  const uint32_t *at = (const uint32_t *)(const void *)dict->offsets.data + entry;
+  return memcmp(dict->values.data + at[0], value, at[1] - at[0]) == 0;
+}
+
+static weir_status map_one_bytes(parquet_dict *dict, const uint8_t *value, size_t size,
+                                 bytes_key key, uint32_t *index, bool *full,
+                                 weir_error *err) {
+  uint64_t hash = key_hash(key);
+  size_t place = slot_place(dict->slot_bits, hash);
+  uint32_t slot;
+  while ((slot = dict->slots[place]) != 0 && !known_bytes(dict, slot - 1, key, value)) {
+    place = slot_next(dict, place);
+  }
+  if (slot == 0) {
+    BASE_TRY(add_bytes(dict, value, size, full, err));
+    if (*full) return WEIR_OK;
+    BASE_TRY(base_buf_append(&dict->keys, &key, sizeof(key), err));
+    BASE_TRY(slot_add(dict, hash, err));
+    slot = dict->n;
+  }
+  *index = slot - 1;
+  return WEIR_OK;
+}
+
+/* As map_hits: positions of the values that are not where they would be first, or are long. */
+static size_t map_hits_bytes(const parquet_dict *dict, const bytes_key *keys, size_t n,
+                             uint32_t *indices, uint16_t *misses) {
+  const bytes_key *known = (const bytes_key *)(const void *)dict->keys.data;
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = dict->slots[slot_place(dict->slot_bits, key_hash(keys[i]))];
+    indices[i] = slot - (slot != 0);
+  }
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++) {
+    misses[count] = (uint16_t)i;
+    count += !same_key(known[indices[i]], keys[i]) | (keys[i].high >= KEY_LONG);
+  }
+  return count;
 }
 
 static weir_status map_bytes(parquet_dict *dict, const uint8_t *data,
                              const uint32_t *offsets, size_t n, uint32_t *indices,
                              bool *full, weir_error *err) {
-  for (size_t i = 0; i < n; i++) {
-    const uint8_t *value = data + offsets[i];
-    size_t size = offsets[i + 1] - offsets[i];
-    uint64_t hash = hash_bytes(value, size), slot;
-    size_t place = slot_place(dict, hash);
-    const uint32_t *known = (const uint32_t *)(const void *)dict->offsets.data;
-    while ((slot = dict->slots[place]) != 0) {
-      if (slot_tagged(slot, hash)) {
-        const uint32_t *at = known + (uint32_t)slot - 1;
-        if (at[1] - at[0] == size && equal_bytes(dict->values.data + at[0], value, size))
-          break;
-      }
-      place = slot_next(dict, place);
-    }
-    if (PARQUET_UNLIKELY(slot == 0)) {
-      BASE_TRY(add_bytes(dict, value, size, full, err));
+  const uint8_t *end = data + offsets[n];
+  for (size_t from = 0; from < n; from += MAP_BLOCK) {
+    bytes_key keys[MAP_BLOCK];
+    uint16_t misses[MAP_BLOCK + 1];
+    size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;
+    const uint32_t *at = offsets + from;
+    for (size_t i = 0; i < m; i++) keys[i] = key_of(data + at[i], at[i + 1] - at[i], end);
+    if (dict->n == 0) {
+      BASE_TRY(
+          map_one_bytes(dict, data + at[0], at[1] - at[0], keys[0], indices, full, err));
       if (*full) return WEIR_OK;
-      BASE_TRY(slot_add(dict, hash, err));
-      slot = dict->n;
     }
-    indices[i] = (uint32_t)slot - 1;
+    size_t count = map_hits_bytes(dict, keys, m, indices + from, misses);
+    for (size_t k = 0; k < count && !*full; k++) {
+      size_t i = misses[k];
+      BASE_TRY(map_one_bytes(dict, data + at[i], at[i + 1] - at[i], keys[i],
+                             indices + from + i, full, err));
+    }
+    if (*full) return WEIR_OK;
   }
   return WEIR_OK;
 }
@@ -382,33 +470,36 @@ weir_status dict_map_bytes(parquet_dict *dict, const uint8_t *data,
 
 /* ---- sampling --------------------------------------------------------------------------------- */
 
-enum { SAMPLE_RUNS = 64, SAMPLE_RUN = 64, SAMPLE_SLOTS = 1 << 14 };
+enum { SAMPLE_RUNS = 64, SAMPLE_RUN = 64, SAMPLE_SLOTS = 1 << 13 };
 
-/* Counts hashes seen before; hashes stand for their values. */
-static bool sample_seen(uint32_t *seen, uint64_t hash) {
+typedef struct sample_slot {
+  uint32_t tag, count;
+} sample_slot;
+
+/* How often a hash, which stands for its value, was seen before. */
+static uint32_t sample_seen(sample_slot *slots, uint64_t hash) {
   uint32_t tag = (uint32_t)hash | 1u;
-  size_t place = (size_t)(hash >> 50);
-  while (seen[place] != 0) {
-    if (seen[place] == tag) return true;
+  size_t place = (size_t)(hash >> 51);
+  while (slots[place].tag != 0 && slots[place].tag != tag) {
     place = (place + 1) & (SAMPLE_SLOTS - 1);
   }
-  seen[place] = tag;
-  return false;
+  slots[place].tag = tag;
+  return slots[place].count++;
 }
 
 static uint64_t sample_hash(const void *values, const uint32_t *offsets, size_t width,
                             size_t i) {
   const uint8_t *bytes = values;
   if (offsets != NULL) return hash_bytes(bytes + offsets[i], offsets[i + 1] - offsets[i]);
-  if (width == 8) return hash_fixed(parquet_load64(bytes + i * 8));
-  if (width == 4) return hash_fixed(load32(bytes + i * 4));
+  if (width == 8) return mix(parquet_load64(bytes + i * 8) ^ MIX_A, MIX_B);
+  if (width == 4) return mix(load32(bytes + i * 4) ^ MIX_A, MIX_B);
   return hash_bytes(bytes + i * width, width);
 }
 
 dict_sample_result dict_sample(const void *values, const uint32_t *offsets, size_t width,
                                size_t n) {
-  uint32_t seen[SAMPLE_SLOTS];
-  memset(seen, 0, sizeof(seen));
+  sample_slot slots[SAMPLE_SLOTS];
+  memset(slots, 0, sizeof(slots));
   size_t runs = n <= SAMPLE_RUNS * SAMPLE_RUN ? 1 : SAMPLE_RUNS;
   size_t run = runs == 1 ? n : SAMPLE_RUN;
   dict_sample_result result = {.total = runs * run};
@@ -418,7 +509,14 @@ dict_sample_result dict_sample(const void *values, const uint32_t *offsets, size
     for (size_t i = from; i < from + run; i++) {
       uint64_t hash = sample_hash(values, offsets, width, i);
       result.repeats += i > from && hash == before;
-      result.distinct += !sample_seen(seen, hash);
+      if (i == from || hash != before) {
+        uint32_t times = sample_seen(slots, hash);
+        result.distinct += times == 0;
+        result.once += times == 0;
+        result.once -= times == 1;
+        result.twice += times == 1;
+        result.twice -= times == 2;
+      }
       before = hash;
     }
   }

@@ -14,8 +14,8 @@ typedef struct parquet_dict {
   uint32_t n;
   base_buf values;  /* the entries' bytes, one after the other */
   base_buf offsets; /* of byte arrays: uint32_t, n + 1 */
-  /* Hash table: the upper half of the hash (which also gives the place) and the entry + 1; 0 = free. */
-  uint64_t *slots;
+  base_buf keys;    /* of byte arrays: 16 bytes each, for a quick comparison */
+  uint32_t *slots;  /* hash table: entry + 1; 0 = free */
   unsigned slot_bits;
   /* Small ranges of 4 or 8 byte integers: entry + 1 by value - base. NULL when not in use. */
   uint32_t *direct;
@@ -41,10 +41,10 @@ weir_status dict_map_bytes(parquet_dict *dict, const uint8_t *data,
                            const uint32_t *offsets, size_t n, uint32_t *indices,
                            bool *full, weir_error *err);
 
-/* What a sample of a page shows: how many values, how many distinct ones, and how many equal to the
- * value before. */
+/* What a sample of a page shows: how many values, how many distinct ones, how many of these once and
+ * twice, and how many values equal to the one before. */
 typedef struct dict_sample_result {
-  size_t total, distinct, repeats;
+  size_t total, distinct, once, twice, repeats;
 } dict_sample_result;
 
 /* With offsets: byte arrays, else values of `width` bytes. */

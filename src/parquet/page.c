@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values and levels to finished pages: data page v1 and dictionary page (README of parquet-format,
  * "Data Pages"; the levels of a page and its values are compressed as one). */
-#include "choose.h"
 #include "column.h"
 #include "encode.h"
 
@@ -125,19 +124,26 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
 
 /* ---- compression ------------------------------------------------------------------------------ */
 
-enum { PROBE_BYTES = 64 << 10, PROBE_MIN = 256 << 10 };
+enum {
+  PROBE_BYTES = 96 << 10, /* LZ4 is another compressor up to 64 KiB */
+  PROBE_MIN = 256 << 10,
+  CHUNK_PAGES = 16,
+  DICTIONARY_MIN = 4 << 10
+};
 
-static bool shrinks(const parquet_context *ctx, size_t from, size_t to) {
+static bool shrinks(const parquet_context *ctx, double from, double to) {
   /* A gain of less than 1.5 % is not worth a reader's time either. */
-  return ctx->small ? to < from : to + to / 64 < from;
+  return ctx->small ? to < from : to * 1.015 < from;
 }
 
 /* All pages of a chunk share one codec, so the first page with values decides; a long one by a slice
- * from its middle. Planes of split floats differ too much for a slice. */
+ * from its middle. Planes of split floats differ too much for a slice. If only the dictionary would
+ * shrink, the chunk has the codec and its data pages are frames of stored blocks. */
 static weir_status decide_compression(parquet_column *column, parquet_context *ctx,
                                       const parquet_piece *piece,
                                       enum parquet_encoding encoding, weir_error *err) {
   column->packed = true;
+  column->stored = false;
   column->compress = ctx->codec.id != PARQUET_UNCOMPRESSED;
   if (!column->compress || piece->values.n == 0) return WEIR_OK;
   size_t size = ctx->body.size, from = 0;
@@ -146,7 +152,15 @@ static weir_status decide_compression(parquet_column *column, parquet_context *c
     size = PROBE_BYTES;
   }
   BASE_TRY(codec_compress(&ctx->codec, ctx->body.data + from, size, err));
-  column->compress = shrinks(ctx, size, ctx->codec.out.size);
+  column->compress = shrinks(ctx, (double)size, (double)ctx->codec.out.size);
+  if (column->compress || encoding != PARQUET_RLE_DICTIONARY) return WEIR_OK;
+  const base_buf *entries = &column->dict.values;
+  if (entries->size < DICTIONARY_MIN) return WEIR_OK;
+  BASE_TRY(codec_compress(&ctx->codec, entries->data, entries->size, err));
+  double pages = (double)ctx->body.size * CHUNK_PAGES;
+  column->compress =
+      shrinks(ctx, pages + (double)entries->size, pages + (double)ctx->codec.out.size);
+  column->stored = column->compress;
   return WEIR_OK;
 }
 
@@ -157,7 +171,9 @@ static weir_status append_page(parquet_column *column, parquet_context *ctx,
                                uint64_t *size, weir_error *err) {
   const base_buf *stored = &ctx->body;
   if (column->compress) {
-    BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
+    bool store = column->stored && header->type == PARQUET_DATA_PAGE;
+    BASE_TRY(store ? codec_store(&ctx->codec, ctx->body.data, ctx->body.size, err)
+                   : codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
     stored = &ctx->codec.out;
   }
   if (ctx->body.size > INT32_MAX || stored->size > INT32_MAX) {
@@ -262,54 +278,93 @@ static weir_status decide_encoding(parquet_column *column, parquet_context *ctx,
                                    const parquet_values *values, const stats_page *stats,
                                    weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
-  column->encoding = choose_encoding(leaf, values, !column->closed,
-                                     ctx->codec.id != PARQUET_UNCOMPRESSED);
+  column->choice = choose_encoding(leaf, values, !column->closed,
+                                   ctx->codec.id != PARQUET_UNCOMPRESSED);
   column->decided = true;
-  if (column->encoding != PARQUET_RLE_DICTIONARY || !leaf->whole) return WEIR_OK;
+  if (column->choice.encoding != PARQUET_RLE_DICTIONARY || !leaf->whole) return WEIR_OK;
   return dict_use_direct(&column->dict, as_bits(leaf, stats->min),
                          as_bits(leaf, stats->max), err);
 }
 
-/* Numbers for the page's values; NULL in *out when the dictionary is full and another encoding has
- * been chosen. */
+/* Goes on without a dictionary. */
+static void close_dictionary(parquet_column *column) {
+  column->closed = true;
+  column->choice.encoding = column->choice.other;
+}
+
+/* A dictionary grows fastest at first; if a later page still costs more with it than without, most of
+ * its values do not come again. */
+static void judge_dictionary(parquet_column *column, uint32_t entries, uint64_t bytes,
+                             size_t n) {
+  const parquet_dict *dict = &column->dict;
+  uint64_t grown = dict->values.size - bytes + 4 * (uint64_t)(dict->n - entries);
+  double cost = (double)grown * 8 / (double)n + parquet_width(dict->n);
+  if (entries > 0 && cost > column->choice.other_bits) close_dictionary(column);
+}
+
+/* Numbers for the page's values; NULL in *out when the dictionary is full and another encoding takes
+ * its place. */
 static weir_status number_values(parquet_column *column, parquet_context *ctx,
                                  const parquet_values *values, const stats_page *stats,
                                  uint32_t **out, weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
+  parquet_dict *dict = &column->dict;
+  uint32_t entries = dict->n;
+  uint64_t bytes = dict->values.size;
   BASE_TRY(parquet_reserve(&ctx->indices, (values->n + 8) * sizeof(uint32_t), err));
   uint32_t *numbers = (uint32_t *)(void *)ctx->indices.data;
   bool full = false;
   if (values->offsets != NULL) {
-    BASE_TRY(dict_map_bytes(&column->dict, values->data, values->offsets, values->n,
-                            numbers, &full, err));
+    BASE_TRY(dict_map_bytes(dict, values->data, values->offsets, values->n, numbers,
+                            &full, err));
   } else {
     uint64_t min = 0, max = 0;
     if (leaf->whole) {
       min = as_bits(leaf, stats->min);
       max = as_bits(leaf, stats->max);
     }
-    BASE_TRY(dict_map_fixed(&column->dict, values->data, values->n, min, max, numbers,
-                            &full, err));
+    BASE_TRY(
+        dict_map_fixed(dict, values->data, values->n, min, max, numbers, &full, err));
   }
   *out = full ? NULL : numbers;
   if (full) {
-    column->closed = true;
-    column->encoding =
-        choose_encoding(leaf, values, false, ctx->codec.id != PARQUET_UNCOMPRESSED);
+    close_dictionary(column);
+  } else {
+    judge_dictionary(column, entries, bytes, values->n);
   }
   return WEIR_OK;
 }
 
-static weir_status page_stats(parquet_column *column, parquet_context *ctx,
-                              const parquet_values *values, bool numbered,
-                              stats_page *out, weir_error *err) {
+/* The page's dictionary numbers, NULL in *numbers when it has none, and its bounds. Bounds of bytes are
+ * sought among the dictionary's entries where there is one: there are fewer of them. */
+static weir_status number_page(parquet_column *column, parquet_context *ctx,
+                               const parquet_values *values, bool numbered,
+                               uint32_t **numbers, stats_page *stats, weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
-  parquet_values entries = *values;
-  if (numbered && leaf->order != ORDER_NONE && values->n > 0) {
-    BASE_TRY(entries_of(column, ctx, (const uint32_t *)(const void *)values->data,
-                        values->n, &entries, err));
+  bool early =
+      !numbered && leaf->type != PARQUET_BYTE_ARRAY && leaf->type != PARQUET_FIXED;
+  *stats = (stats_page){0};
+  *numbers = NULL;
+  if (values->n == 0) return WEIR_OK;
+  if (early) {
+    stats_of_page(leaf->order, values->data, NULL, leaf->width, values->n, stats);
   }
-  stats_of_page(leaf->order, entries.data, entries.offsets, leaf->width, entries.n, out);
+  if (!column->decided && !numbered) {
+    BASE_TRY(decide_encoding(column, ctx, values, stats, err));
+  }
+  if (numbered) {
+    /* Scratch of this writer, with room for the 8 more that the encoder fills in. */
+    *numbers = (uint32_t *)(uintptr_t)values->data;
+  } else if (column->choice.encoding == PARQUET_RLE_DICTIONARY) {
+    BASE_TRY(number_values(column, ctx, values, stats, numbers, err));
+  }
+  if (early || leaf->order == ORDER_NONE) return WEIR_OK;
+  parquet_values bounded = *values;
+  if (*numbers != NULL) {
+    BASE_TRY(entries_of(column, ctx, *numbers, values->n, &bounded, err));
+  }
+  stats_of_page(leaf->order, bounded.data, bounded.offsets, leaf->width, bounded.n,
+                stats);
   return WEIR_OK;
 }
 
@@ -335,20 +390,11 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
                        const parquet_piece *piece, bool numbered, weir_error *err) {
   const parquet_values *values = &piece->values;
   stats_page stats;
-  BASE_TRY(page_stats(column, ctx, values, numbered, &stats, err));
-  if (!column->decided && values->n > 0 && !numbered) {
-    BASE_TRY(decide_encoding(column, ctx, values, &stats, err));
-  }
   uint32_t *numbers = NULL;
-  if (numbered && values->n > 0) {
-    numbers = (uint32_t *)(uintptr_t)
-                  values->data; /* scratch of this writer, with room for 8 more */
-  } else if (values->n > 0 && column->encoding == PARQUET_RLE_DICTIONARY) {
-    BASE_TRY(number_values(column, ctx, values, &stats, &numbers, err));
-  }
+  BASE_TRY(number_page(column, ctx, values, numbered, &numbers, &stats, err));
   enum parquet_encoding encoding = numbers != NULL  ? PARQUET_RLE_DICTIONARY
                                    : values->n == 0 ? PARQUET_PLAIN
-                                                    : column->encoding;
+                                                    : column->choice.encoding;
   BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
   if (!column->packed) BASE_TRY(decide_compression(column, ctx, piece, encoding, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));

@@ -13,6 +13,6 @@ weir_status parquet_put_offset_index(const parquet_column *column, uint64_t offs
                                      base_buf *out, weir_error *err);
 
 /* Value of "ARROW:schema": base64 of the encapsulated IPC schema message; free(). */
-weir_status parquet_arrow_schema(const weir_schema *schema, char **out, weir_error *err);
+weir_status parquet_arrow_schema(weir_schema *schema, char **out, weir_error *err);
 
 #endif

@@ -122,18 +122,17 @@ class Batch:
 
 
 class Writer:
-    """Collects the file in memory, or calls sink(bytes)."""
+    """Collects the file in memory, or calls a write callback of its own."""
 
-    def __init__(self, schema, codec="zstd", metadata=(), sink=None, **options):
+    def __init__(self, schema, codec="zstd", metadata=(), callback=None, **options):
         self.data, self.pointer = bytearray(), ctypes.c_void_p()
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
-        sink = sink or self.data.extend
 
-        def write(_ctx, data, size, _error):
-            sink(ctypes.string_at(data, size))
+        def collect(_ctx, data, size, _error):
+            self.data.extend(ctypes.string_at(data, size))
             return 0
 
-        self._write = WRITE(write)
+        self._write = WRITE(callback or collect)
         given = Options()
         LIB.weir_parquet_options_init(ctypes.byref(given))
         given.codec = CODECS[codec]
