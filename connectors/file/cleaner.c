@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/fault.h>
 
 #include "commits.h"
 #include "committer.h"
@@ -108,6 +110,9 @@ static weir_status clean(void *state, const weir_call *call,
         err, WEIR_E_INVALID_STATE, 0,
         "file sink: the cleaner was asked before any hook was given the options");
   }
+  if (WEIR_FAULT("file.clean")) {
+    return file_disk_error(err, EIO, "clean up beside", cleaner->configured, NULL);
+  }
   weir_status status = file_place_find(cleaner->configured, &p, err);
   if (!status) status = file_place_folders_open(&p, batch->ns, &folders, err);
   for (size_t i = 0; !status && i < batch->n_entries; i++) {
@@ -116,6 +121,9 @@ static weir_status clean(void *state, const weir_call *call,
   }
   file_place_folders_done(&folders);
   file_place_done(&p);
+  if (!status && WEIR_FAULT("file.cleaned")) {
+    status = file_disk_error(err, EIO, "clean up beside", cleaner->configured, NULL);
+  }
   /* No folder, nothing left in it. */
   return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }

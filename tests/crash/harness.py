@@ -35,8 +35,8 @@ EXPECTED = """
        and count(*) filter (where name <> 'name-' || (id * 2654435761 % 1000003)) = 0
        and count(*) filter (where price <> id / 8) = 0
        and count(*) filter (where even <> (id % 2 = 0)) = 0
-       and count(*) filter (where hour(at at time zone 'UTC') <> id % 24
-                               or microsecond(at at time zone 'UTC') % 1000000 <> id % 1000000) = 0
+       and count(*) filter (where hour("at" at time zone 'UTC') <> id % 24
+                               or microsecond("at" at time zone 'UTC') % 1000000 <> id % 1000000) = 0
     from {source}
 """
 

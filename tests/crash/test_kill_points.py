@@ -15,11 +15,11 @@ POINTS = pathlib.Path(__file__).with_name("points.txt").read_text().split()
 # How a point is reached that an ordinary run does not pass: faults of the runs before the one that is
 # killed, and of that run itself besides the kill.
 WAYS = {
-    "store.abort.before": ([], "file.write=fail@20"),
-    "store.abort.after": ([], "file.write=fail@20"),
-    "file.rollback": ([], "file.write=fail@20"),
-    "file.clean": (["file.prepared=kill@3"], ""),
-    "file.cleaned": (["file.prepared=kill@3"], ""),
+    "store.abort.before": ([], "file.write=fail@4"),
+    "store.abort.after": ([], "file.write=fail@4"),
+    "file.rollback": ([], "file.write=fail@4"),
+    "file.clean": (["file.prepared=kill@2"], ""),
+    "file.cleaned": (["file.prepared=kill@2"], ""),
 }
 
 

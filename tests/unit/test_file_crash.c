@@ -161,12 +161,19 @@ static bool one_epoch(file_rig *rig, store *s) {
   return false;
 }
 
+static void clean(file_rig *rig, const file_attempt *a) {
+  weir_error err = {0};
+  for (int i = 0; i < TRIES; i++) {
+    if (!file_rig_clean(rig, a->number, &a->intent, &err)) return;
+  }
+  give_up("clean", &err);
+}
+
 static int child(const char *folder) {
   static const char *const names[] = {"roll.rows"}, *const values[] = {"10"};
   static store s;
   file_rig rig;
   char path[512];
-  weir_error err = {0};
   snprintf(s.path, sizeof(s.path), "%s/store", folder);
   snprintf(path, sizeof(path), "%s/out/orders", folder);
   file_rig_init(&rig, path, names, values, 1);
@@ -178,10 +185,7 @@ static int child(const char *folder) {
   }
   for (size_t i = 0; i < s.n; i++) {
     file_attempt *a = &s.attempts[i];
-    if (!is_decided(a) && a->intent.release &&
-        file_rig_clean(&rig, a->number, &a->intent, &err)) {
-      give_up("clean", &err);
-    }
+    if (!is_decided(a) && a->intent.release) clean(&rig, a);
   }
   for (size_t i = 0; i < s.n; i++) file_attempt_done(&s.attempts[i]);
   file_rig_done(&rig);
