@@ -144,10 +144,12 @@ static weir_status rehearse(file_staging *s, weir_batch *batch, weir_error *err)
 static weir_status write_part(file_staging *s, weir_batch *batch, uint64_t *bytes,
                               weir_error *err) {
   if (!s->file) FILE_TRY(file_open(s, err));
-  uint64_t before = s->file->info.bytes;
+  uint64_t before = file_size(s->file);
   FILE_TRY(s->file->format->write(s->file->encoder, batch, err));
   s->file->info.rows += (uint64_t)weir_batch_rows(batch);
-  *bytes += s->file->info.bytes - before;
+  uint64_t after = file_size(s->file);
+  if (after > before)
+    *bytes += after - before; /* shrinks where an estimate was too high */
   if ((s->roll_rows && s->file->info.rows >= s->roll_rows) ||
       (s->roll_bytes && file_size(s->file) >= s->roll_bytes)) {
     FILE_TRY(file_finish(s, err));

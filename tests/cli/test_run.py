@@ -67,6 +67,19 @@ def test_the_document_of_a_run(weir, pipeline):
     assert document["sinks"]["hole"]["rows"] == 1000
 
 
+def test_bytes_are_about_what_the_files_hold(weir, pipeline):
+    pipeline.write_text(
+        PIPELINE.replace("best_effort", "exactly_once")
+        .replace("1000}", "200000}")
+        .replace("{type: blackhole}", "{type: file, path: ./lake}")
+    )
+    done = weir("run", pipeline, "--json")
+    assert done.returncode == 0, done.stderr
+    held = sum(path.stat().st_size for path in (pipeline.parent / "lake").iterdir())
+    said = json.loads(done.stdout)["sinks"]["hole"]["bytes"]
+    assert 0.5 * held < said < 1.5 * held
+
+
 def test_the_document_of_status(weir, pipeline):
     assert weir("run", pipeline).returncode == 0
     done = weir("status", pipeline, "--json")
