@@ -336,6 +336,9 @@ static void first_figures(weir_pipeline *p) {
       p->figures[i].rows = p->figures[i].rows_0 = d->rows;
       p->figures[i].bytes = p->figures[i].bytes_0 = d->bytes;
     }
+    for (size_t k = 0; k < p->state->n_seen; k++)
+      if (strcmp(p->state->seen[k].sink_id, p->plan.sinks[i].name) == 0)
+        p->figures[i].seen = p->state->seen[k].cursor;
   }
 }
 
