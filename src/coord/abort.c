@@ -16,19 +16,19 @@ static bool may_be_tried_again(const weir_error *error) {
 
 bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
                          uint32_t lane) {
-  bool as_before = c->aborts && c->cause.code == error->code && c->cause_sink == sink &&
-                   c->cause_lane == lane;
+  coord_count *count = sink < c->n_sinks   ? &c->sinks[sink].failures
+                       : lane < c->n_lanes ? &c->lanes[lane].failures
+                                           : &c->failures;
   c->aborts++;
-  c->same = as_before ? c->same + 1 : 1;
   c->cause = *error;
-  c->cause_sink = sink;
-  c->cause_lane = lane;
+  count->n = count->code == error->code ? count->n + 1 : 1;
+  count->code = error->code;
   int64_t wait = c->backoff_min;
   for (uint32_t i = 1; i < c->aborts && wait < c->backoff_max; i++) {
     wait = coord_grow_backoff(c, wait);
   }
   c->backoff_until = coord_later(c, wait);
-  bool again = may_be_tried_again(error) && c->same < COORD_CAUSE_LIMIT;
+  bool again = may_be_tried_again(error) && count->n < COORD_CAUSE_LIMIT;
   if (again || c->stopping) return !again;
   c->error = *error;
   const char *who = sink < c->n_sinks   ? c->sinks[sink].id
@@ -37,10 +37,17 @@ bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
   if (may_be_tried_again(error)) {
     weir_error_prefix(&c->error, error->code,
                       "%s: attempt %" PRIu64 " is the %" PRIu32
-                      "th in a row that failed for one cause",
-                      who, c->attempt, c->same);
+                      "th since the last decision that failed for one cause",
+                      who, c->attempt, count->n);
   }
   return true;
+}
+
+void coord_forget_failures(coord *c) {
+  c->aborts = 0;
+  c->failures = (coord_count){0};
+  for (uint32_t i = 0; i < c->n_sinks; i++) c->sinks[i].failures = (coord_count){0};
+  for (uint32_t i = 0; i < c->n_lanes; i++) c->lanes[i].failures = (coord_count){0};
 }
 
 /* ---- abort */

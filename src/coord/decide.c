@@ -396,7 +396,7 @@ weir_status coord_on_decided(coord *c, coord_event *e, weir_error *err) {
   settle_sinks(c);
   c->decided = c->attempt;
   c->epochs++;
-  c->aborts = c->same = 0;
+  coord_forget_failures(c);
   if (!c->next) {
     coord_reset_attempt(c);
     coord_drop_decision(c);

@@ -37,6 +37,13 @@ typedef enum coord_phase {
 const char *coord_phase_name(coord_phase phase);
 bool coord_may(coord_phase from, coord_phase to);
 
+/* Failures of one sink or lane since the last decision that have one code. Kept for each, so that two
+ * which fail in turn do not hide one another for ever. */
+typedef struct coord_count {
+  weir_status code;
+  uint32_t n;
+} coord_count;
+
 /* ---- sinks */
 typedef enum coord_commit_state {
   COMMIT_IDLE,    /* no batch is out */
@@ -101,6 +108,7 @@ typedef struct coord_sink_state {
   weir_commit_attempt *batch_attempts;
 
   coord_asked preparing; /* pre_commit of the present attempt: whole sink */
+  coord_count failures;
 } coord_sink_state;
 
 typedef struct coord_lane {
@@ -117,6 +125,7 @@ typedef struct coord_lane {
   coord_asked stop, seek;
   int64_t seek_retry_at; /* 0: not waiting */
   int64_t seek_backoff;
+  coord_count failures;
 } coord_lane;
 
 /* What an aborted attempt may have left at one sink's target. */
@@ -164,11 +173,10 @@ struct coord {
   bool failed; /* a failure waits until the attempt can be aborted */
   weir_error failure;
   uint32_t failure_sink, failure_lane;
-  uint32_t aborts;  /* in a row */
-  uint32_t same;    /* of those, for one cause */
-  weir_error cause; /* of the last one */
-  uint32_t cause_sink, cause_lane;
-  bool stopping; /* the run ends with `error` once what is under way is done */
+  uint32_t aborts;      /* in a row */
+  weir_error cause;     /* of the last one */
+  coord_count failures; /* of no sink or lane */
+  bool stopping;        /* the run ends with `error` once what is under way is done */
   weir_error error;
   int64_t backoff_until;
 
@@ -266,6 +274,7 @@ weir_status coord_withdraw(coord *c, weir_error *err);
 weir_status coord_progress_abort(coord *c, bool *moved, weir_error *err);
 /* Counts a failure; true when it ends the run. */
 bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink, uint32_t lane);
+void coord_forget_failures(coord *c); /* a decision was made */
 
 /* ---- commit.c */
 weir_status coord_on_committed(coord *c, coord_event *e, weir_error *err);

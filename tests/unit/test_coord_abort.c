@@ -145,7 +145,7 @@ static void test_backoff_grows_and_is_bounded(void **state) {
   static const int64_t waits[] = {100, 200, 400, 800, 1000, 1000};
   for (uint64_t n = 1; n <= BASE_COUNT(waits); n++) {
     int64_t before = b.now;
-    /* two causes in turn: neither five times in a row */
+    /* two causes in turn: neither five times */
     if (n % 2) {
       bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
     } else {
@@ -174,6 +174,27 @@ static void test_five_aborts_for_one_cause_stop(void **state) {
   bench_take(&b, COORD_ROLLBACK);
   bench_none(&b);
   bench_send(&b, bench_of(COORD_ROLLED_BACK, 0, 1, 5));
+  expect_stop(&b, WEIR_E_IO);
+  bench_done(&b);
+}
+
+/* Two sources, say, whose disk is gone: whichever is first to say so, the run ends. */
+static void test_five_aborts_for_one_cause_stop_also_in_turn(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b, &plain, 1, 1);
+  for (uint64_t n = 1; n <= 8; n++) {
+    bench_send(&b, n % 2 ? failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE)
+                         : failed_lane(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+    bench_rewind(&b, n);
+    open_again(&b, n + 1);
+  }
+  bench_send(&b, failed_lane(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_take(&b, COORD_STOP_LANES);
+  bench_take(&b, COORD_ABORT);
+  bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 9));
+  bench_take(&b, COORD_ROLLBACK);
+  bench_send(&b, bench_of(COORD_ROLLED_BACK, 0, 1, 9));
   expect_stop(&b, WEIR_E_IO);
   bench_done(&b);
 }
@@ -467,6 +488,7 @@ int main(void) {
       cmocka_unit_test(test_rewind_makes_ended_lanes_live),
       cmocka_unit_test(test_backoff_grows_and_is_bounded),
       cmocka_unit_test(test_five_aborts_for_one_cause_stop),
+      cmocka_unit_test(test_five_aborts_for_one_cause_stop_also_in_turn),
       cmocka_unit_test(test_a_decision_ends_the_row_of_aborts),
       cmocka_unit_test(test_bad_data_stops_after_the_rollback),
       cmocka_unit_test(test_an_unflagged_error_stops_after_the_rollback),
