@@ -151,6 +151,8 @@ static weir_status create_record(int kind, const file_disk_folder *folder,
   if (status) return status;
   int failed = linkat(folder->fd, temp, folder->fd, name, 0) ? errno : 0;
   unlinkat(folder->fd, temp, 0);
+  if (failed == ENOENT)
+    failed = EEXIST; /* swept by another one, who has found a record */
   return failed ? file_disk_error(err, failed, "create", folder->path, name) : WEIR_OK;
 }
 
@@ -169,6 +171,12 @@ static weir_status owner_matches(const file_owner_record *record,
                         "remove '%s/" OWNER_RECORD "'",
                         p->path, record->sink_id, record->pipeline, ns->sink_id,
                         ns->pipeline, p->root);
+}
+
+/* What creators left who were killed; the record is there, so nobody needs a temporary file any more. */
+static weir_status sweep_one(void *ctx, const char *name, weir_error *err) {
+  const file_disk_folder *folder = ctx;
+  return strncmp(name, ".tmp-", 5) == 0 ? file_disk_remove(folder, name, err) : WEIR_OK;
 }
 
 /* A record that must be this sink's; created when it is missing. */
@@ -192,6 +200,9 @@ static weir_status take_record(int kind, const file_disk_folder *folder,
                             "' names another deployment than its folder does",
                             folder->path);
   }
+  /* Without the right to tidy up the sink works as well. */
+  if (!status)
+    (void)file_disk_list(folder, sweep_one, (file_disk_folder *)(uintptr_t)folder, NULL);
   if (status) {
     file_record_done(&record);
     return status;
