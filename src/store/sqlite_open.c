@@ -129,10 +129,21 @@ static weir_status open_check_pipeline(sq_store *store, const char *pipeline,
   return status;
 }
 
+/* Whoever writes here beside the owner's lock is an owner whose lock file was removed. */
+static weir_status open_begin(sq_store *store, weir_error *err) {
+  weir_status status = sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err);
+  if (!status || (sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY) return status;
+  return weir_error_set(
+      err, WEIR_E_FENCED, 0,
+      "checkpoint store %s: another process is in the middle of writing "
+      "to it, or was stopped there; end that one first",
+      store->path);
+}
+
 static weir_status open_take_lease(sq_store *store, weir_error *err) {
   sqlite3_stmt *s = NULL;
   bool row = false;
-  BASE_TRY(sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err));
+  BASE_TRY(open_begin(store, err));
   BASE_TRY(sq_get(store, SQ_LEASE_READ, &s, err));
   BASE_TRY(sq_step(store, s, &row, err));
   weir_status status =
