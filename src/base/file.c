@@ -52,7 +52,6 @@ out:
 weir_status base_write_all(int fd, const void *data, size_t size, const char *path,
                            weir_error *err) {
   const uint8_t *p = data;
-  if (WEIR_FAULT("base.write")) return base_io_error(err, ENOSPC, "write", path);
   while (size) {
     ssize_t n = write(fd, p, size);
     if (n < 0) {

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <weir/fault.h>
 
 /* ---- counts ------------------------------------------------------------------------------ */
 
@@ -169,7 +170,10 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
   task_lane_room(producer);
   connector_call_arm(&g->call, deadline, deadline);
   weir_status status =
-      connector_sink_write_batch(g->sink, &g->call, item->batch, &result, &error);
+      WEIR_FAULT("task.write")
+          ? weir_error_set(&error, WEIR_E_IO, WEIR_ERR_RETRIABLE,
+                           "sink %s: cannot take a batch", a->config.name)
+          : connector_sink_write_batch(g->sink, &g->call, item->batch, &result, &error);
   weir_batch_unref(item->batch);
   pthread_mutex_lock(&a->lock);
   if (g->retired) return;

@@ -2,6 +2,8 @@
 /* A source loop: reads a connector on its own thread and feeds one lane. */
 #include <stdlib.h>
 
+#include <weir/fault.h>
+
 #include "task/task.h"
 
 /* How long a read may wait for rows: the longest that a barrier, a seek or the end waits for it. */
@@ -55,6 +57,12 @@ static void fail(task_source *s, const weir_error *error) {
   s->failed = 1;
 }
 
+/* What a fault point gives: the next try may succeed, as after a hiccup of a disk or a network. */
+static weir_status hiccup(const task_source *s, const char *what, weir_error *err) {
+  return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE, "source %s: cannot %s",
+                        s->config.name, what);
+}
+
 /* A push, barrier or end that a rewind or the finish overtook is no failure. */
 static void note(task_source *s, weir_status status, const weir_error *error) {
   if (status && status != WEIR_E_REWOUND && status != WEIR_E_ENDED) fail(s, error);
@@ -80,7 +88,10 @@ static void seek(task_source *s) {
   if (!task_lane_take_seek(s->config.lane, &position)) return;
   weir_error error = {0};
   arm(s, 0);
-  weir_status status = connector_source_seek(s->source, &s->call, &position, &error);
+  weir_status status =
+      WEIR_FAULT("task.seek")
+          ? hiccup(s, "seek", &error)
+          : connector_source_seek(s->source, &s->call, &position, &error);
   weir_bytes_release(&position);
   if (!status) s->failed = s->ended = 0;
   task_lane_live(s->config.lane, status ? &error : NULL);
@@ -89,7 +100,9 @@ static void seek(task_source *s) {
 static void send_mark(task_source *s, uint64_t attempt) {
   weir_error error = {0};
   weir_bytes position = {0};
-  weir_status status = connector_source_position(s->source, &position, &error);
+  weir_status status = WEIR_FAULT("task.barrier")
+                           ? hiccup(s, "tell its position", &error)
+                           : connector_source_position(s->source, &position, &error);
   if (!status)
     status = attempt ? task_lane_barrier(s->config.lane, attempt, &position, &error)
                      : task_lane_end(s->config.lane, &position, &error);
@@ -104,7 +117,10 @@ static int read_once(task_source *s) {
   weir_batch *batch = NULL;
   int32_t what = 0;
   arm(s, READ_WAIT);
-  weir_status status = connector_source_read(s->source, &s->call, &what, &batch, &error);
+  weir_status status =
+      WEIR_FAULT("task.read")
+          ? hiccup(s, "read", &error)
+          : connector_source_read(s->source, &s->call, &what, &batch, &error);
   if (status) {
     fail(s, &error);
   } else if (what == WEIR_READ_BATCH) {

@@ -1,44 +1,42 @@
 """Who owns a state folder and a target: two instances, two working directories, state lost or copied."""
 
+import itertools
 import json
+import random
 import shutil
-import subprocess
+import time
 
-from harness import Case, killed
+import pytest
+from harness import PACE, Case, Watcher, is_stopped, wait_until
+
+POINTS = ["task.write", "file.prepared", "store.decide.before", "store.decide.after", "file.manifest.written"]
+POINTS += ["file.manifest.linked", "file.published.one"]
 
 
 def deployment(case):
-    status = subprocess.run(
-        [case.binary, "status", case.pipeline, "--json"], capture_output=True, text=True, check=True
-    )
-    return json.loads(status.stdout)["deployment"]
+    return json.loads(case.run(verb="status").stdout)["deployment"]
 
 
 def test_second_instance_is_refused(tmp_path, weir_faults_bin):
     case = Case(tmp_path, weir_faults_bin)
-    first = case.start("file.begin=sleep:3s")
-    try:
-        while not (case.state).is_dir() and first.poll() is None:
-            pass
-        for _ in range(50):
-            second = case.run()
-            if second.returncode == 4:
-                break
+    first = case.stop("store.decide.before=stop@3")
+    for verb in ("run", "recover"):
+        second = case.run(verb=verb)
         assert second.returncode == 4, second.stderr
-        assert "another" in second.stderr and str(first.pid) in second.stderr, second.stderr
-    finally:
-        out, err = first.communicate(timeout=60)
-    assert first.returncode == 0, err
+        assert f"pid {first.pid}" in second.stderr, second.stderr
+    assert json.loads(case.run(verb="status").stdout)["decided"] == 2, "status reads beside a live run"
+    first = case.go_on(first)
+    assert first.returncode == 0, first.stderr
     case.check()
 
 
 def test_two_working_directories_are_one_deployment(tmp_path, weir_bin):
     case = Case(tmp_path / "p", weir_bin)
     (tmp_path / "elsewhere").mkdir()
-    assert case.run(cwd=tmp_path / "elsewhere").returncode == 0
+    case.finish(cwd=tmp_path / "elsewhere")
     one = deployment(case)
-    case.grow("more", 3000)
-    assert case.run(cwd=tmp_path / "p").returncode == 0
+    case.grow()
+    assert case.finish(cwd=tmp_path / "p")["rows"] == 60
     assert deployment(case) == one
     case.check()
 
@@ -46,35 +44,95 @@ def test_two_working_directories_are_one_deployment(tmp_path, weir_bin):
 def test_lost_state_is_refused(tmp_path, weir_bin):
     case = Case(tmp_path, weir_bin)
     case.finish()
-    old = deployment(case)
+    old, rows = deployment(case), case.rows
+    case.state.rename(tmp_path / "elsewhere")
+    case.grow()
+    for _ in range(2):
+        refused = case.run()
+        assert refused.returncode == 4, refused.stderr
+        assert old in refused.stderr and "--new-deployment" in refused.stderr, refused.stderr
+        case.check(rows=rows)
+    # The first way out: the folder comes back.
     shutil.rmtree(case.state)
-    case.grow("more", 3000)
-    refused = case.run()
-    assert refused.returncode == 4, refused.stderr
-    assert old in refused.stderr and "--new-deployment" in refused.stderr, refused.stderr
-    case.check(rows=12000)
-
-
-def test_copied_state_stops_at_the_digest(tmp_path, weir_faults_bin):
-    """Two histories from one state: what the second publishes meets a cursor that is not its own."""
-    case = Case(tmp_path, weir_faults_bin)
-    # Some attempts are decided and published, then the folder is copied.
-    assert killed(case.run("file.published.synced=kill@4"))
-    shutil.copytree(case.state, tmp_path / "copy")
+    (tmp_path / "elsewhere").rename(case.state)
     case.finish()
     case.check()
-    shutil.rmtree(case.state)
-    (tmp_path / "copy").rename(case.state)
-    second = case.run()
-    assert second.returncode == 4, second.stderr
+
+
+def test_new_deployment_delivers_everything_again(tmp_path, weir_bin):
+    case = Case(tmp_path, weir_bin)
+    case.finish()
+    old = deployment(case)
+    for path in case.published():
+        path.unlink()
+    assert case.finish(arguments=["--new-deployment"])["rows"] == case.rows
+    assert deployment(case) != old
     case.check()
+    case.check_clean()
 
 
 def test_nothing_new_touches_nothing(tmp_path, weir_bin):
     case = Case(tmp_path, weir_bin)
-    case.finish()
-    before = {p: p.stat().st_mtime_ns for p in case.target.parent.rglob("*")}
-    again = case.finish()
-    assert again["epochs"] == 0 and again["rows"] == 0
-    after = {p: p.stat().st_mtime_ns for p in case.target.parent.rglob("*")}
-    assert before == after
+    first = case.finish()
+    before = {path: path.stat().st_mtime_ns for path in case.target.parent.rglob("*")}
+    again = case.run()
+    assert again.returncode == 0 and "warn" not in again.stderr, again.stderr
+    summary = json.loads(again.stdout)
+    assert summary["epochs"] == 0 and summary["rows"] == 0
+    assert summary["sinks"]["lake"]["cursor"] == first["sinks"]["lake"]["cursor"]
+    assert before == {path: path.stat().st_mtime_ns for path in case.target.parent.rglob("*")}
+
+
+# ---- state folders that were copied ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_original_first(point, tmp_path, weir_faults_bin):
+    """Killed, copied, and the original goes on: the copy is stopped at the digest."""
+    case = Case(tmp_path, weir_faults_bin)
+    with Watcher(case):
+        case.kill(f"{point}=kill@5")
+        copy = case.copy_state("copy")
+        case.finish()
+        case.check()
+        second = case.run(arguments=copy)
+        assert second.returncode == 4, f"exit {second.returncode}\n{second.stderr}"
+        case.check()
+        case.check_goes_on()
+
+
+@pytest.mark.parametrize("first, second", list(itertools.product(POINTS, ["store.decide.after", *POINTS[4:]])))
+def test_interleaved(first, second, tmp_path, weir_faults_bin):
+    """Two histories from one state, each stopped and woken in turn; the target is exact for one of them."""
+    case = Case(tmp_path, weir_faults_bin)
+    with Watcher(case):
+        original = case.stop(f"{first}=stop@5")
+        copy = case.copy_state("copy")
+        other = case.start(f"{second}=stop@2,{PACE}", arguments=copy)
+        wait_until(lambda: other.poll() is not None or is_stopped(other), second)
+        original = case.go_on(original)
+        other = case.go_on(other)
+        codes = sorted([original.returncode, other.returncode])
+        assert codes == [0, 4], f"{codes}\n{original.stderr}\n{other.stderr}"
+        if original.returncode:
+            shutil.rmtree(case.state)
+            (tmp_path / "copy").rename(case.state)
+        # What the losing history has staged is known to its own store alone.
+        case.check_goes_on()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_at_once(seed, tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin)
+    rng = random.Random(seed)
+    with Watcher(case):
+        case.kill(f"{rng.choice(POINTS)}=kill@{rng.randrange(2, 8)}")
+        copy = case.copy_state("copy")
+        case.grow(1800)
+        one = case.start(PACE)
+        time.sleep(rng.uniform(0, 0.05))
+        two = case.start(PACE, arguments=copy)
+        one, two = case.end(one), case.end(two)
+        codes = sorted([one.returncode, two.returncode])
+        assert codes == [0, 4], f"{codes}\n{one.stderr}\n{two.stderr}"
+        case.check()
