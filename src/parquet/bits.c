@@ -14,7 +14,7 @@ static uint64_t load_bits(const uint8_t *src, size_t bit, size_t n) {
   size_t bytes = (shift + n + 7) / 8;
   uint64_t v = bytes >= 8 ? parquet_load64(p) : load_tail(p, bytes);
   v >>= shift;
-  if (bytes > 8) v |= (uint64_t)p[8] << (64 - shift);
+  if (bytes > 8) v |= (uint64_t)p[8] << (63 - shift) << 1; /* shift is not 0 here */
   return n == 64 ? v : v & ((UINT64_C(1) << n) - 1);
 }
 
@@ -98,7 +98,7 @@ PARQUET_INLINE void store_wide(const uint64_t *lane, unsigned width, uint8_t *ou
 
 PARQUET_INLINE uint8_t *pack_block(const uint32_t *values, size_t n, unsigned width,
                                    uint8_t *out) {
-  uint64_t lane[PACK_BLOCK / 2];
+  uint64_t lane[PACK_BLOCK / 2] = {0};
   pack_pairs(values, n / 2, width, lane);
   if (width > 16) {
     for (size_t i = 0; i < n / 8; i++, out += width) store_wide(lane + 4 * i, width, out);

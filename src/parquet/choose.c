@@ -50,8 +50,11 @@ static parquet_choice choose_other(const parquet_leaf *leaf, const parquet_value
   double plain = leaf->width * 8.0;
   if (leaf->type == PARQUET_BYTE_ARRAY) {
     double bytes = (double)(values->offsets[values->n] - values->offsets[0]);
-    return (parquet_choice){.other = PARQUET_DELTA_LENGTH_BYTE_ARRAY,
-                            .other_bits = bytes * 8 / (double)values->n + 8};
+    /* Arrow C++ reads a dictionary column from dictionary and plain pages only. */
+    bool dictionary = leaf->node->dictionary != NULL;
+    return (parquet_choice){
+        .other = dictionary ? PARQUET_PLAIN : PARQUET_DELTA_LENGTH_BYTE_ARRAY,
+        .other_bits = bytes * 8 / (double)values->n + 8};
   }
   if (leaf->whole) {
     double delta = encode_delta_estimate(values->data, values->n, leaf->width);

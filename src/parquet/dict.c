@@ -285,7 +285,7 @@ enum { MAP_BLOCK = 256 };
     }                                                                                    \
     if (dict->n == 0) BASE_TRY(map_one##width(dict, values[0], indices, full, err));     \
     for (size_t from = 0; from < n; from += MAP_BLOCK) {                                 \
-      uint16_t misses[MAP_BLOCK + 1];                                                    \
+      uint16_t misses[MAP_BLOCK + 1] = {0};                                              \
       size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;                            \
       size_t count = map_hits##width(dict->slots, dict->slot_bits,                       \
                                      (const type *)(const void *)dict->values.data,      \
@@ -437,7 +437,7 @@ static weir_status map_bytes(parquet_dict *dict, const uint8_t *data,
   const uint8_t *end = data + offsets[n];
   for (size_t from = 0; from < n; from += MAP_BLOCK) {
     bytes_key keys[MAP_BLOCK];
-    uint16_t misses[MAP_BLOCK + 1];
+    uint16_t misses[MAP_BLOCK + 1] = {0};
     size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;
     const uint32_t *at = offsets + from;
     for (size_t i = 0; i < m; i++) keys[i] = key_of(data + at[i], at[i + 1] - at[i], end);

@@ -69,6 +69,7 @@ def _load():
     pointer, error = ctypes.c_void_p, ctypes.POINTER(Error)
     signatures = {
         "weir_schema_new": [pointer, ctypes.POINTER(pointer), error],
+        "weir_schema_copy": [pointer, ctypes.POINTER(pointer), error],
         "weir_schema_unref": [pointer],
         "weir_batch_new": [pointer, pointer, ctypes.POINTER(pointer), error],
         "weir_batch_unref": [pointer],

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <lz4.h>
+#include <snappy-c.h>
+#include <zstd.h>
+
+#include "parquet/codec.h"
+
+static void test_parse(void **unused) {
+  (void)unused;
+  int32_t codec = -1, level = -1;
+  weir_error err = {0};
+  assert_int_equal(weir_parquet_codec_parse("zstd(3)", &codec, &level, &err), WEIR_OK);
+  assert_int_equal(codec, WEIR_PARQUET_ZSTD);
+  assert_int_equal(level, 3);
+  assert_int_equal(weir_parquet_codec_parse("lz4", &codec, &level, &err), WEIR_OK);
+  assert_int_equal(codec, WEIR_PARQUET_LZ4);
+  assert_int_equal(level, 0);
+  assert_int_equal(weir_parquet_codec_parse("gzip(9)", &codec, &level, &err), WEIR_OK);
+  const char *wrong[] = {"",        "brotli",   "zstd(",  "zstd()",
+                         "zstd(x)", "zstd(23)", "lz4(1)", "gzip(0)",
+                         "zstd(3",  "zstd(3))", "ZSTD",   "snappy(1)"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    codec = 77;
+    assert_int_equal(weir_parquet_codec_parse(wrong[i], &codec, &level, &err),
+                     WEIR_E_INVALID_CONFIG);
+    assert_int_equal(codec, 77);
+    assert_true(strlen(err.message) > 10);
+  }
+}
+
+/* What is stored is a frame that the codec's own decoder takes. */
+static void test_store(void **unused) {
+  (void)unused;
+  const size_t sizes[] = {0,   1,     14,    15,    16,     269,    270,
+                          271, 65535, 65536, 65537, 131072, 131073, 400000};
+  weir_error err = {0};
+  uint8_t *data = malloc(400000), *back = malloc(400000 + 8);
+  for (size_t i = 0; i < 400000; i++) data[i] = (uint8_t)(i * 2654435761u >> 13);
+  for (int which = WEIR_PARQUET_ZSTD; which <= WEIR_PARQUET_LZ4; which++) {
+    parquet_codec codec;
+    assert_int_equal(codec_init(&codec, which, 0, &err), WEIR_OK);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+      size_t size = sizes[i], got = 400000;
+      assert_int_equal(codec_store(&codec, data, size, &err), WEIR_OK);
+      const char *in = (const char *)codec.out.data;
+      if (which == WEIR_PARQUET_ZSTD) {
+        got = ZSTD_decompress(back, size, in, codec.out.size);
+      } else if (which == WEIR_PARQUET_SNAPPY) {
+        assert_int_equal(snappy_uncompress(in, codec.out.size, (char *)back, &got),
+                         SNAPPY_OK);
+      } else {
+        got =
+            (size_t)LZ4_decompress_safe(in, (char *)back, (int)codec.out.size, (int)size);
+      }
+      assert_int_equal(got, size);
+      if (size > 0) assert_memory_equal(back, data, size);
+    }
+    codec_done(&codec);
+  }
+  free(data);
+  free(back);
+}
+
+static void test_levels_are_checked(void **unused) {
+  (void)unused;
+  parquet_codec codec;
+  weir_error err = {0};
+  assert_int_equal(codec_init(&codec, WEIR_PARQUET_ZSTD, 23, &err),
+                   WEIR_E_INVALID_CONFIG);
+  codec_done(&codec);
+  assert_int_equal(codec_init(&codec, WEIR_PARQUET_GZIP, 10, &err),
+                   WEIR_E_INVALID_CONFIG);
+  codec_done(&codec);
+  assert_int_equal(codec_init(&codec, 99, 0, &err), WEIR_E_INVALID_CONFIG);
+  codec_done(&codec);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_parse),
+      cmocka_unit_test(test_store),
+      cmocka_unit_test(test_levels_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
