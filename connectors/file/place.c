@@ -70,6 +70,52 @@ weir_status file_place_find(const char *configured, file_place *out, weir_error 
   return WEIR_E_INVALID_CONFIG;
 }
 
+/* Appends `part` to the absolute path `at`, as mkdir -p and a look-up would come there. */
+static void append_part(char *at, const char *part, size_t size) {
+  size_t used = strlen(at);
+  if (size == 0 || (size == 1 && *part == '.')) return;
+  if (size == 2 && part[0] == '.' && part[1] == '.') {
+    char *slash = strrchr(at, '/');
+    if (slash) *slash = 0;
+    return;
+  }
+  at[used] = '/';
+  memcpy(at + used + 1, part, size);
+  at[used + 1 + size] = 0;
+}
+
+char *file_place_name(const char *configured, weir_error *err) {
+  size_t size = strlen(configured), known = size;
+  char *front = file_disk_format(err, "%s", configured), *out = NULL, *real = NULL;
+  if (!front) return NULL;
+  /* The longest part from the left that is there, then what is missing of the rest. */
+  while (!(real = realpath(*front ? front : "/", NULL)) && known > 0) {
+    while (known > 0 && front[known - 1] == '/') known--;
+    while (known > 0 && front[known - 1] != '/') known--;
+    front[known] = 0;
+  }
+  if (!real) {
+    file_disk_error(err, errno, "find folder", configured, NULL);
+    goto out;
+  }
+  out = malloc(strlen(real) + size - known + 2);
+  if (!out) {
+    weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+    goto out;
+  }
+  strcpy(out, strcmp(real, "/") == 0 ? "" : real);
+  for (const char *part = configured + known; *part;) {
+    size_t length = strcspn(part, "/");
+    append_part(out, part, length);
+    part += length;
+    part += strspn(part, "/");
+  }
+out:
+  free(real);
+  free(front);
+  return out;
+}
+
 static char *namespace_path(const file_place *p, const weir_namespace *ns,
                             weir_error *err) {
   char key[WEIR_NAMESPACE_KEY_SIZE];
@@ -288,36 +334,43 @@ static weir_status sync_parent(const file_place *p, weir_error *err) {
   return status;
 }
 
-/* Whether files beside `path` can be moved into it, found out without making any: a rename of a name
- * that does not exist fails, but the kernel compares mounts (EXDEV) and asks for a writable file system
- * (EROFS) before it looks for the name. */
-static weir_status can_publish(const file_place *p, weir_error *err) {
+/* Whether files of folder `from` can be moved into `path`, found out without making any: a rename of a
+ * name that does not exist fails, but the kernel compares mounts (EXDEV) and asks for a writable file
+ * system (EROFS) before it looks for the name. */
+static weir_status can_publish(const file_place *p, const char *from, weir_error *err) {
   static const char probe[] = ".weir-probe";
   weir_status status = WEIR_OK;
   struct stat here, there;
-  file_disk_folder path = {.fd = -1}, parent = {.fd = -1};
-  char *name = file_disk_join(p->path, "..", err);
-  if (!name) return WEIR_E_NOMEM;
+  file_disk_folder path = {.fd = -1}, origin = {.fd = -1};
   FILE_GOTO(status, file_disk_folder_open(p->path, &path, err));
-  FILE_GOTO(status, file_disk_folder_open(name, &parent, err));
-  int failed = renameat(parent.fd, probe, path.fd, probe) ? errno : 0;
-  if (fstat(parent.fd, &here) || fstat(path.fd, &there)) {
+  FILE_GOTO(status, file_disk_folder_open(from, &origin, err));
+  int failed = renameat(origin.fd, probe, path.fd, probe) ? errno : 0;
+  if (fstat(origin.fd, &here) || fstat(path.fd, &there)) {
     status = file_disk_error(err, errno, "look at", p->path, NULL);
   } else if (failed == EXDEV || here.st_dev != there.st_dev) {
     status = weir_error_set(
         err, WEIR_E_INVALID_CONFIG, 0,
-        "'%s' is a mount of its own, so that files staged beside it cannot be moved "
+        "'%s' is on another mount than '%s', so that files staged there cannot be moved "
         "into it; name a folder inside it",
-        p->path);
+        p->path, from);
   } else if (failed == EROFS) {
     status = file_disk_error(err, failed, "write to folder", p->path, NULL);
   } else if (faccessat(path.fd, ".", W_OK | X_OK, AT_EACCESS)) {
     status = file_disk_error(err, errno, "write to folder", p->path, NULL);
   }
 out:
-  file_disk_folder_done(&parent);
+  file_disk_folder_done(&origin);
   file_disk_folder_done(&path);
-  free(name);
+  return status;
+}
+
+/* Before anything is made: the folder that `path` is in. */
+static weir_status can_stage_beside(const file_place *p, weir_error *err) {
+  char *parent =
+      file_disk_format(err, "%.*s", (int)(strrchr(p->path, '/') - p->path + 1), p->path);
+  if (!parent) return WEIR_E_NOMEM;
+  weir_status status = can_publish(p, parent, err);
+  free(parent);
   return status;
 }
 
@@ -369,8 +422,10 @@ weir_status file_place_prepare(const char *configured, const weir_namespace *ns,
   FILE_GOTO(status, file_disk_mkdirs(configured, 0777, err));
   FILE_GOTO(status, file_place_find(configured, &p, err));
   FILE_GOTO(status, refuse_nested(&p, err));
-  FILE_GOTO(status, can_publish(&p, err));
+  FILE_GOTO(status, can_stage_beside(&p, err));
   FILE_GOTO(status, file_disk_mkdirs(p.root, 0777, err)); /* F1 */
+  FILE_GOTO(status,
+            can_publish(&p, p.root, err)); /* someone may have put .weir elsewhere */
   FILE_GOTO(status, file_disk_folder_open(p.root, &root, err));
   if (WEIR_FAULT("file.owner.folders")) {
     status = file_disk_error(err, EIO, "create", p.root, OWNER_RECORD);

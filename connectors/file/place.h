@@ -31,6 +31,10 @@ void file_place_done(file_place *p); /* zeroed is fine */
  * be a target: a file, "/", anything inside a `.weir` folder. */
 weir_status file_place_find(const char *configured, file_place *out, weir_error *err);
 
+/* `path` free of links and relative parts, also of one that is not there yet. free() it; NULL with err
+ * set. */
+char *file_place_name(const char *configured, weir_error *err);
+
 /* The folders of one namespace, held open. */
 typedef struct file_place_folders {
   file_disk_folder path, ns, staged, commits;

@@ -131,6 +131,15 @@ static weir_status bound(const file_sink *s, const char *what, weir_error *err) 
                         "file sink: %s before bind_runtime_context", what);
 }
 
+/* What is known of the target before it is prepared: enough to tell two sinks on one folder. */
+static weir_status name_target(const char *path, weir_binding *binding, weir_error *err) {
+  char *name = file_place_name(path, err);
+  if (!name) return WEIR_E_NOMEM;
+  weir_status status = weir_binding_identify(binding, "path", name, err);
+  free(name);
+  return status;
+}
+
 static weir_status resolve_schema(weir_sink *sink, const weir_call *call,
                                   const weir_options *options, weir_schema *input,
                                   weir_binding *out, weir_error *err) {
@@ -144,7 +153,10 @@ static weir_status resolve_schema(weir_sink *sink, const weir_call *call,
   if (!status)
     status = file_place_check(weir_options_string(options, "path"), s->ns, err);
   if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));
-  return weir_binding_logical(input, out, err);
+  FILE_TRY(weir_binding_logical(input, out, err));
+  status = name_target(weir_options_string(options, "path"), out, err);
+  if (status) weir_binding_done(out);
+  return status;
 }
 
 /* The target's identity is the random one of its owner record. Device and inode would change with a
@@ -163,6 +175,8 @@ static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
                                           s->host, folder, err);
   if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));
   file_json_hex_format(folder, sizeof(folder), text);
+  free(binding->identity); /* the path, by which resolve_schema named it */
+  binding->identity = NULL;
   return weir_binding_identify(binding, "folder", text, err);
 }
 

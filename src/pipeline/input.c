@@ -133,7 +133,10 @@ weir_status weir_pipeline_input(weir_pipeline *p, const char *source, uint32_t l
   BASE_TRY(find_push(p, source, lane, &index, err));
   pipe_source *s = &p->plan.sources[index];
   BASE_TRY(give_schema(s, schema, err));
-  if (!p->started && pipeline_ready(p)) BASE_TRY(pipeline_start(p, err));
+  if (!p->started && pipeline_ready(p)) {
+    weir_status status = pipeline_start(p, err);
+    if (status) return pipeline_error(p, status, err);
+  }
   weir_input *input = &p->lanes[s->lane_0 + lane].input;
   *input = (weir_input){p, s->lane_0 + lane, index};
   *out = input;

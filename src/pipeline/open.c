@@ -21,6 +21,17 @@
 #define MAX_GENERATIONS 20
 #define IDENTITY_FORMAT "weir-pipeline-1"
 
+weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err) {
+  const char *name = p->plan.top.pipeline;
+  char said[160] = {0};
+  if (!err || !name) return status;
+  int size = snprintf(said, sizeof(said), "pipeline %s", name);
+  const char *found = strstr(err->message, said);
+  /* The config's messages have it behind the place in the file. */
+  if (found && strchr(",: ", found[size])) return status;
+  return weir_error_prefix(err, status, "pipeline %s", name);
+}
+
 static weir_call *arm(weir_call *call) {
   int64_t deadline = base_deadline(OPEN_TIMEOUT);
   connector_call_arm(call, deadline, deadline);
@@ -41,8 +52,10 @@ static weir_status identify(weir_pipeline *p, weir_error *err) {
 static weir_status put_state_aside(const weir_pipeline *p, weir_error *err) {
   weir_store *old = NULL;
   weir_status status = weir_store_open(p->state_dir, p->plan.top.pipeline, &old, err);
-  if (status) return status; /* somebody else owns it, or it is another pipeline's */
+  /* Else somebody owns it, or it is another pipeline's. */
+  if (status && status != WEIR_E_CORRUPT) return status;
   weir_store_close(old);
+  status = WEIR_OK;
   char *aside = base_format(err, "%s.before-%" PRId64, p->state_dir,
                             base_clock_wall() / BASE_NS_PER_S);
   if (!aside) return WEIR_E_NOMEM;
@@ -102,6 +115,25 @@ static weir_status same_input(const weir_pipeline *p, const pipe_sink *s,
   return WEIR_OK;
 }
 
+/* Found before anything is made there: the first of two would else own what the user means for the
+ * second. */
+static weir_status own_target(const weir_pipeline *p, size_t sink, weir_error *err) {
+  const pipe_sink *s = &p->plan.sinks[sink];
+  for (size_t i = 0; i < sink && s->binding.identity; i++) {
+    const pipe_sink *other = &p->plan.sinks[i];
+    if (!other->binding.identity ||
+        strcmp(other->binding.identity, s->binding.identity) != 0 ||
+        strcmp(connector_spec_type(other->spec), connector_spec_type(s->spec)) != 0)
+      continue;
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "sink %s: it has the target of sink %s (%.*s); give each a target of its own",
+        s->name, other->name, (int)strcspn(s->binding.identity, "\n"),
+        s->binding.identity);
+  }
+  return WEIR_OK;
+}
+
 static weir_status resolve_sinks(weir_pipeline *p, weir_error *err) {
   weir_call call = {0};
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
@@ -116,6 +148,7 @@ static weir_status resolve_sinks(weir_pipeline *p, weir_error *err) {
     BASE_TRY(same_input(p, s, err));
     BASE_TRY(connector_sink_resolve_schema(
         s->first[0], arm(&call), p->plan.sources[s->from[0]].schema, &s->binding, err));
+    BASE_TRY(own_target(p, i, err));
   }
   return WEIR_OK;
 }
@@ -427,9 +460,12 @@ weir_status weir_pipeline_open(const weir_config *config, const weir_host_option
   BASE_GOTO(status, open_store(p, err));
   if (pipeline_ready(p)) status = pipeline_start(p, err);
 out:
-  if (status)
+  if (status) {
+    /* Of a config without a pipeline's name, the config's own message says enough. */
+    if (p->plan.host) status = pipeline_error(p, status, err);
     weir_pipeline_close(p, 0, NULL);
-  else
+  } else {
     *out = p;
+  }
   return status;
 }

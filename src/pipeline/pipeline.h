@@ -134,7 +134,10 @@ struct weir_pipeline {
 
 #define PIPE_ID(sink, participant) ((sink)->actors[(participant) - 1])
 
-/* open.c: opens what is left once every source's schema is known. */
+/* open.c: names the pipeline in front of an error, which connectors and the rooms below cannot do.
+ * Returns err's code, or `status` where err is NULL. */
+weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err);
+/* Opens what is left once every source's schema is known. */
 weir_status pipeline_start(weir_pipeline *p, weir_error *err);
 bool pipeline_ready(const weir_pipeline *p); /* every schema is known */
 /* One more generation for a retired participant; its thread opens it. */

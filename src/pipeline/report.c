@@ -156,7 +156,7 @@ weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
   if (!status) status = weir_store_load(store, &state, err);
   if (!status && strcmp(state->pipeline, top.pipeline) != 0)
     status = weir_error_set(
-        err, WEIR_E_CONFLICT, 0,
+        err, WEIR_E_INVALID_CONFIG, 0,
         "the state folder %s belongs to pipeline %s, not to %s; set `state` to "
         "another folder",
         top.state, state->pipeline, top.pipeline);

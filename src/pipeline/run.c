@@ -243,7 +243,10 @@ static void stop(weir_pipeline *p, const weir_error *error) {
   p->final = (weir_event){.struct_size = sizeof(weir_event),
                           .type = error ? WEIR_EVENT_FAILED : WEIR_EVENT_ENDED,
                           .checkpoint = p->decided};
-  if (error) p->final.error = *error;
+  if (error) {
+    p->final.error = *error;
+    pipeline_error(p, error->code, &p->final.error);
+  }
   p->over = true;
   pipeline_wake(p);
   pthread_mutex_unlock(&p->lock);
@@ -350,6 +353,19 @@ static bool asked_to_quit(weir_pipeline *p) {
   return quit;
 }
 
+/* What is tried again shows in the log alone: no error follows while it goes on. */
+static void log_retry(const weir_pipeline *p, const coord_event *event) {
+  const char *what = event->type == COORD_COMMITTED  ? "a commit"
+                     : event->type == COORD_OBSERVED ? "reading the cursor"
+                     : event->type == COORD_CLEANED  ? "cleaning"
+                                                     : NULL;
+  if (!what || !event->error || event->sink >= p->plan.n_sinks ||
+      !(event->error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT)))
+    return;
+  base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline", "%s is tried again: %s", what,
+                  event->error->message);
+}
+
 /* One event, or the passing of time. */
 static weir_status step(weir_pipeline *p, int64_t *watched, weir_error *err) {
   int lost = 0;
@@ -365,6 +381,7 @@ static weir_status step(weir_pipeline *p, int64_t *watched, weir_error *err) {
   weir_status status = WEIR_OK;
   if (!taken && now >= wakeup)
     event = (coord_event){.type = COORD_TICK, .sink = COORD_NONE, .lane = COORD_NONE};
+  if (taken) log_retry(p, &event);
   if (taken || now >= wakeup) status = coord_step(p->coord, now, &event, err);
   if (taken) {
     weir_bytes_release(&event.bytes);
