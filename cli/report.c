@@ -115,7 +115,7 @@ int cli_exit_status(const weir_error *err, bool opening) {
   return err->code == WEIR_E_SCHEMA ? EXIT_BAD_DATA : EXIT_FAILED;
 }
 
-static const char *next_step(int status) {
+static const char *next_step(int status, weir_status code) {
   switch (status) {
     case EXIT_FAILED:
       return "remove the cause and run it again: delivery goes on behind the last commit";
@@ -124,6 +124,9 @@ static const char *next_step(int status) {
              "check` shows what each "
              "can keep";
     case EXIT_FENCED:
+      if (code == WEIR_E_CONFLICT)
+        return "nothing more was written; `weir status` says what the state folder knows "
+               "of each target";
       return "nothing more was written; see whether another instance runs and what `weir "
              "status` says "
              "before running it again";
@@ -159,7 +162,7 @@ static void print_error_document(const weir_error *err, int status) {
 }
 
 int cli_fail(const cli_args *args, const weir_error *err, int status, bool document) {
-  const char *next = next_step(status);
+  const char *next = next_step(status, err->code);
   fflush(stdout); /* results first, where both go to one terminal */
   cli_log(NULL, WEIR_LOG_ERROR, NULL, err->message);
   if (next && !log_json) {

@@ -103,8 +103,9 @@ static weir_status make_folder(const char *path, mode_t mode, base_buf *made,
   if (!failed) return made ? base_buf_append(made, path, strlen(path) + 1, err) : WEIR_OK;
   if (is_dir(path)) return WEIR_OK;
   if (failed == EEXIST) {
-    return weir_error_set(err, WEIR_E_IO, 0,
-                          "cannot make folder '%s': a file of that name is in the way",
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "cannot make folder '%s': a file of that name is in the way; "
+                          "name another folder",
                           path);
   }
   return base_io_error(err, failed, "make folder", path);

@@ -317,7 +317,9 @@ weir_status connector_binding_compare(const char *where, const void *pinned,
       "%s: its binding is not the one that this deployment began with: %s; %s", where,
       (const char *)diff.text.data,
       diff.targets
-          ? "point it at the old target again, or give the new one to another sink name"
+          ? "point it at the old target again, or give the new one to another sink name; "
+            "if the old one is gone for good, deliver everything again with `weir run "
+            "--new-deployment`"
           : "bring the old columns back, or give the new ones to another sink name and "
             "target");
 out:

@@ -225,6 +225,15 @@ weir_status connector_source_open(connector_source *source, weir_call *call,
   BASE_TRY(source_enter(source, CONNECTOR_SOURCE_HOOK_OPEN, call, &turn, err));
   weir_status status = source->ops->open(&source->source, call, source->spec->options,
                                          position ? position : &source_start, &turn.err);
+  /* The store keeps a sum of what a source gave it, so a position that its source cannot read is that
+   * of another kind of source. */
+  if (status == WEIR_E_CORRUPT && position && position->release) {
+    status = weir_error_prefix(&turn.err, WEIR_E_INVALID_CONFIG,
+                               "the stored position is not one of this kind of source: "
+                               "set its type back, give it another name, or deliver "
+                               "everything again with `weir run --new-deployment`");
+    turn.err.code = status = WEIR_E_INVALID_CONFIG;
+  }
   BASE_TRY(source_leave(source, CONNECTOR_SOURCE_HOOK_OPEN, &turn, status, SOURCE_CLOSES,
                         err));
   source_move(source, CONNECTOR_SOURCE_OPEN);

@@ -213,8 +213,8 @@ static weir_status refused(coord *c, coord_sink_state *s, const weir_error *erro
   weir_error_prefix(
       &stop, stop.code,
       "sink %s refuses the decided attempt %" PRIu64
-      " for good; everything is kept. See 'weir status'; once the cause is gone, run "
-      "again, and 'weir resolve' is the only way past it",
+      " for good; everything is kept. See 'weir status', and run again once the cause is "
+      "gone",
       s->id, attempt);
   return coord_halt(c, &stop, err);
 }

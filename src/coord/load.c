@@ -67,7 +67,7 @@ static weir_status check_gone(const weir_store_state *state, const weir_store_si
       err, WEIR_E_INVALID_CONFIG, 0,
       "sink %s is no longer in the pipeline, but its attempt %" PRIu64
       " is decided and its target was not seen to have it: put the sink back and "
-      "run 'weir recover' first, or settle the attempt with 'weir resolve'",
+      "run 'weir recover' first",
       sink->sink_id, attempt);
 }
 

@@ -145,7 +145,11 @@ weir_status store_folder_own(const char *folder, int *lock_fd, weir_error *err) 
   weir_status status = WEIR_OK;
   base_buf made = {0};
   int fd = -1;
-  BASE_GOTO(status, base_mkdirs(folder, 0700, &made, err));
+  status = base_mkdirs(folder, 0700, &made, err);
+  if (status) {
+    weir_error_prefix(err, status, "state folder (option `state`)");
+    goto out;
+  }
   BASE_GOTO(status, base_sync_made(&made, err));
   BASE_GOTO(status, folder_check_place(folder, err));
   BASE_GOTO(status, folder_lock(folder, &fd, err));

@@ -88,6 +88,10 @@ sq_value sq_null(void) {
   return (sq_value){.type = SQLITE_NULL};
 }
 
+static const char sq_damaged[] =
+    "; it is damaged: bring it back from a copy, or deliver everything again with `weir "
+    "run --new-deployment`";
+
 weir_status sq_error(sq_store *store, int rc, const char *what, weir_error *err) {
   weir_status code = WEIR_E_INTERNAL;
   uint32_t flags = 0;
@@ -124,8 +128,8 @@ weir_status sq_error(sq_store *store, int rc, const char *what, weir_error *err)
                      text);
     if (err) err->flags = flags;
   } else {
-    weir_error_set(err, code, flags, "checkpoint store %s: %s failed: %s", store->path,
-                   what, text);
+    weir_error_set(err, code, flags, "checkpoint store %s: %s failed: %s%s", store->path,
+                   what, text, code == WEIR_E_CORRUPT ? sq_damaged : "");
   }
   if (err) err->vendor_code = rc;
   return code;
@@ -258,9 +262,7 @@ weir_status sq_verify(sq_store *store, sqlite3_stmt *s, const char *table,
       memcmp(sqlite3_column_blob(s, n), sum, sizeof(sum)) == 0) {
     return WEIR_OK;
   }
-  return weir_error_set(
-      err, WEIR_E_CORRUPT, 0,
-      "checkpoint store %s: a row of table %s fails its SHA-256; bring the file back "
-      "from a copy, or see 'weir adopt' to rebuild it from the targets",
-      store->path, table);
+  return weir_error_set(err, WEIR_E_CORRUPT, 0,
+                        "checkpoint store %s: a row of table %s fails its SHA-256%s",
+                        store->path, table, sq_damaged);
 }

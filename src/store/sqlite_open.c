@@ -77,7 +77,9 @@ static weir_status open_check_format(sq_store *store, weir_error *err) {
   BASE_TRY(open_read_int(store, "PRAGMA user_version", &version, err));
   if (application != OPEN_APPLICATION_ID) {
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
-                          "%s is no checkpoint store of weir; move it away", store->path);
+                          "%s is no checkpoint store of weir; move it away, or "
+                          "name another folder with `state`",
+                          store->path);
   }
   if (version != OPEN_SCHEMA_VERSION) {
     return weir_error_set(
@@ -120,7 +122,7 @@ static weir_status open_check_pipeline(sq_store *store, const char *pipeline,
   const char *owner = (const char *)sqlite3_column_text(s, 0);
   if (!status && strcmp(owner ? owner : "", pipeline) != 0) {
     status = weir_error_set(
-        err, WEIR_E_CONFLICT, 0,
+        err, WEIR_E_INVALID_CONFIG, 0,
         "checkpoint store %s belongs to pipeline '%s', this is pipeline '%s'; give each "
         "a state folder of its own",
         store->path, owner ? owner : "", pipeline);

@@ -228,7 +228,7 @@ static void test_a_cursor_of_which_the_store_knows_nothing_is_a_conflict(void **
   bench b;
   history h = {0};
   observe(&b, &h, (weir_cursor){.checkpoint = 5, .token = 2});
-  expect_stop(&b, WEIR_E_CONFLICT, "adopt");
+  expect_stop(&b, WEIR_E_CONFLICT, "--new-deployment");
 }
 
 static void test_an_unreadable_cursor_is_never_none(void **state) {

@@ -54,7 +54,7 @@ static void test_another_pipeline_is_refused(void **state) {
   uint64_t token = stores_token(f);
   stores_close(f);
   assert_int_equal(weir_store_open(f->state, "others", &f->store, &f->err),
-                   WEIR_E_CONFLICT);
+                   WEIR_E_INVALID_CONFIG);
   stores_assert_message(f, "'orders'");
   stores_assert_message(f, "'others'");
   stores_open(f);
