@@ -318,6 +318,10 @@ weir_status file_position_match(file_list *listed, file_list *known, weir_error 
   for (size_t i = 0; status == WEIR_OK && i < known->n; i++) {
     const file_item *k = &known->items[i];
     if (is_taken(k) || k->progress.flags & FILE_DONE) continue;
+    for (size_t j = 0; j < listed->n; j++) {
+      if (listed->items[j].name == k->name)
+        return changed(&listed->items[j], "was replaced by another file", err);
+    }
     status = weir_error_set(
         err, WEIR_E_NOT_FOUND, 0,
         "file %s is gone, though only %llu of its bytes were read; bring it back",

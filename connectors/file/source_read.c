@@ -82,6 +82,14 @@ static weir_status in_file(const file_item *item, weir_status status, weir_error
       err->flags |= WEIR_ERR_BAD_DATA;
     }
   }
+  if (err == NULL) return status;
+  /* The IPC reader names the file itself. */
+  size_t n = strlen(item->path);
+  if (strncmp(err->message, item->path, n) == 0 &&
+      strncmp(err->message + n, ": ", 2) == 0)
+    memmove(err->message, err->message + n + 2, strlen(err->message + n + 2) + 1);
+  else if (strstr(err->message, item->path) != NULL)
+    return status;
   return weir_error_prefix(err, status, "file %s", item->path);
 }
 

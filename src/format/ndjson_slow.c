@@ -80,11 +80,11 @@ static const char *expected_text(const format_column *col) {
 static const char *result_text(format_result result) {
   switch (result) {
     case FORMAT_TYPE:
-      return "has another type of value";
+      return "has a value of another type";
     case FORMAT_RANGE:
       return "is out of range";
     case FORMAT_TEXT:
-      return "has a text that is none";
+      return "has a text that spells no such value";
     case FORMAT_FINE:
       return "has digits finer than the type holds";
     case FORMAT_NO_ZONE:

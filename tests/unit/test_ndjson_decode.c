@@ -153,11 +153,12 @@ static void test_keys(void **state) {
 
 static void test_errors_tell_the_place(void **state) {
   (void)state;
-  check_error(
-      SPEC, "{\"id\":1,\"name\":\"a\",\"x\":1}\n\n{\"id\":\"2\",\"x\":1}\n{\"id\":3}\n",
-      "{\"id\":1,\"name\":\"a\",\"x\":1.0}\n",
-      "line 3, byte 34: column 'id' (int64) has another type of value; expected a whole "
-      "number; near: {\"id\":\"2\",\"x\":1}");
+  check_error(SPEC,
+              "{\"id\":1,\"name\":\"a\",\"x\":1}\n\n{\"id\":\"2\",\"x\":1}\n{\"id\":3}\n",
+              "{\"id\":1,\"name\":\"a\",\"x\":1.0}\n",
+              "line 3, byte 34: column 'id' (int64) has a value of another type; "
+              "expected a whole "
+              "number; near: {\"id\":\"2\",\"x\":1}");
   check_error("id: int8", "{\"id\":1000}", "",
               "line 1, byte 6: column 'id' (int8) is out of range; expected a whole "
               "number; near: "

@@ -167,8 +167,8 @@ static void test_decimals(void **state) {
   refuses("decimal128(38, 10)", "0.00000000001", "digits finer");
   refuses("decimal128(38, 10)", "1e28", "out of range");
   refuses("decimal128(38, 10)", "1e999999999999999999999", "out of range");
-  refuses("decimal128(38, 10)", "\"1,5\"", "has a text that is none");
-  refuses("decimal128(38, 10)", "\"\"", "has a text that is none");
+  refuses("decimal128(38, 10)", "\"1,5\"", "has a text that spells no such value");
+  refuses("decimal128(38, 10)", "\"\"", "has a text that spells no such value");
   refuses("decimal128(38, 10)", "true", "expected a number");
   same("decimal128(5, 2)", "999.99");
   gives("decimal128(5, 0)", "12345", "12345");
@@ -209,11 +209,12 @@ static void test_binary(void **state) {
   same("binary", "\"AAE=\"");
   same("binary", "\"AAEC\"");
   same("large_binary", "\"/+8AAQID\"");
-  refuses("binary", "\"AA\"", "text that is none");
-  refuses("binary", "\"AB==\"", "text that is none"); /* bits that no byte takes */
-  refuses("binary", "\"A===\"", "text that is none");
-  refuses("binary", "\"AA=A\"", "text that is none");
-  refuses("binary", "\"_-8A\"", "text that is none");
+  refuses("binary", "\"AA\"", "text that spells no such value");
+  refuses("binary", "\"AB==\"",
+          "text that spells no such value"); /* bits that no byte takes */
+  refuses("binary", "\"A===\"", "text that spells no such value");
+  refuses("binary", "\"AA=A\"", "text that spells no such value");
+  refuses("binary", "\"_-8A\"", "text that spells no such value");
   same("fixed_size_binary[4]", "\"AAECAw==\"");
   refuses("fixed_size_binary[4]", "\"AAEC\"", "another number of bytes");
   refuses("fixed_size_binary[4]", "\"AAECAwQ=\"", "another number of bytes");
@@ -227,10 +228,10 @@ static void test_dates_and_times(void **state) {
   same("date32", "\"+12345-06-07\"");
   same("date32", "\"-0044-03-15\"");
   gives("date32", "-1", "\"1969-12-31\"");
-  refuses("date32", "\"1900-02-29\"", "text that is none");
-  refuses("date32", "\"2024-13-01\"", "text that is none");
-  refuses("date32", "\"2024-1-1\"", "text that is none");
-  refuses("date32", "\"2024-01-01T00:00:00\"", "text that is none");
+  refuses("date32", "\"1900-02-29\"", "text that spells no such value");
+  refuses("date32", "\"2024-13-01\"", "text that spells no such value");
+  refuses("date32", "\"2024-1-1\"", "text that spells no such value");
+  refuses("date32", "\"2024-01-01T00:00:00\"", "text that spells no such value");
   refuses("date32", "\"+999999999-01-01\"", "out of range");
   same("date64", "\"2024-02-29\"");
   refuses("date64", "1", "finer");
@@ -240,9 +241,9 @@ static void test_dates_and_times(void **state) {
   same("time64[us]", "\"12:34:56.000001\"");
   same("time64[ns]", "\"12:34:56.000000001\"");
   refuses("time64[us]", "\"12:34:56.0000001\"", "finer");
-  refuses("time32[s]", "\"24:00:00\"", "text that is none");
-  refuses("time32[s]", "\"23:60:00\"", "text that is none");
-  refuses("time32[s]", "\"23:59:60\"", "text that is none");
+  refuses("time32[s]", "\"24:00:00\"", "text that spells no such value");
+  refuses("time32[s]", "\"23:60:00\"", "text that spells no such value");
+  refuses("time32[s]", "\"23:59:60\"", "text that spells no such value");
   refuses("time32[s]", "86400", "out of range");
   refuses("time32[s]", "-1", "out of range");
   same("duration[ms]", "-1500");
@@ -258,9 +259,9 @@ static void test_timestamps(void **state) {
   gives("timestamp[us]", "1500000", "\"1970-01-01T00:00:01.500000\"");
   refuses("timestamp[ms]", "\"2024-02-29T01:02:03.0001\"", "finer");
   refuses("timestamp[us]", "\"2024-02-29T01:02:03Z\"", "has a zone");
-  refuses("timestamp[us]", "\"2024-02-29T01\"", "text that is none");
-  refuses("timestamp[us]", "\"2024-02-29x01:02:03\"", "text that is none");
-  refuses("timestamp[us]", "\"\"", "text that is none");
+  refuses("timestamp[us]", "\"2024-02-29T01\"", "text that spells no such value");
+  refuses("timestamp[us]", "\"2024-02-29x01:02:03\"", "text that spells no such value");
+  refuses("timestamp[us]", "\"\"", "text that spells no such value");
   same("timestamp[us, UTC]", "\"2024-02-29T01:02:03.000004Z\"");
   gives("timestamp[s, Europe/Berlin]", "\"2024-02-29T01:00:00+02:00\"",
         "\"2024-02-28T23:00:00Z\"");
@@ -268,7 +269,8 @@ static void test_timestamps(void **state) {
   gives("timestamp[s, UTC]", "\"2024-02-28T22:30:00+01\"", "\"2024-02-28T21:30:00Z\"");
   refuses("timestamp[s, UTC]", "\"2024-02-29T01:02:03\"", "has no zone");
   refuses("timestamp[s, UTC]", "\"2024-02-29\"", "has no zone");
-  refuses("timestamp[s, UTC]", "\"2024-02-29T01:02:03+2\"", "text that is none");
+  refuses("timestamp[s, UTC]", "\"2024-02-29T01:02:03+2\"",
+          "text that spells no such value");
   same("timestamp[ns]",
        "\"1677-09-21T00:12:43.145224192\""); /* the least and the greatest */
   same("timestamp[ns]", "\"2262-04-11T23:47:16.854775807\"");
