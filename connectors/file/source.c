@@ -92,6 +92,27 @@ static weir_status format_by_path(const char *path, file_format *out, weir_error
   return WEIR_OK;
 }
 
+static weir_status given_schema(const weir_options *o, weir_schema **out,
+                                weir_error *err) {
+  size_t n = weir_options_count(o, "schema");
+  const char **names = calloc(n, sizeof(*names)), **types = calloc(n, sizeof(*types));
+  weir_status status = WEIR_E_NOMEM;
+  if (names == NULL || types == NULL) {
+    weir_error_set(err, status, 0, "no memory for a schema");
+    goto out;
+  }
+  for (size_t i = 0; i < n; i++) {
+    names[i] = weir_options_key(o, "schema", i);
+    types[i] = weir_options_item(o, "schema", i);
+  }
+  status = weir_schema_from_types(names, types, n, out, err);
+  if (status != WEIR_OK) weir_error_prefix(err, status, "option schema");
+out:
+  free(names);
+  free(types);
+  return status;
+}
+
 /* What can be said of the options without looking at any file. *format is 0 when that needs the files. */
 static weir_status check_options(const weir_options *o, file_format *format,
                                  weir_error *err) {
@@ -132,6 +153,12 @@ static weir_status check_options(const weir_options *o, file_format *format,
                   "expected column: type, one a line; schema: infer is "
                   "not supported yet");
   }
+  if (weir_options_count(o, "schema") > 0) {
+    weir_schema *schema = NULL;
+    status = given_schema(o, &schema, err);
+    if (status != WEIR_OK) return status;
+    weir_schema_unref(schema);
+  }
   return WEIR_OK;
 }
 
@@ -164,27 +191,6 @@ static weir_status find_format(const weir_options *o, const file_list *files,
                           formats_text);
   }
   return WEIR_OK;
-}
-
-static weir_status given_schema(const weir_options *o, weir_schema **out,
-                                weir_error *err) {
-  size_t n = weir_options_count(o, "schema");
-  const char **names = calloc(n, sizeof(*names)), **types = calloc(n, sizeof(*types));
-  weir_status status = WEIR_E_NOMEM;
-  if (names == NULL || types == NULL) {
-    weir_error_set(err, status, 0, "no memory for a schema");
-    goto out;
-  }
-  for (size_t i = 0; i < n; i++) {
-    names[i] = weir_options_key(o, "schema", i);
-    types[i] = weir_options_item(o, "schema", i);
-  }
-  status = weir_schema_from_types(names, types, n, out, err);
-  if (status != WEIR_OK) weir_error_prefix(err, status, "option schema");
-out:
-  free(names);
-  free(types);
-  return status;
 }
 
 static weir_status schema_of_file(const file_item *item, weir_schema **out,

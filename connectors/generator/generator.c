@@ -95,16 +95,6 @@ static int32_t cancellation_policy(weir_source *source) {
   return WEIR_CANCEL_SAFE; /* read changes nothing before it answers */
 }
 
-static weir_status contract(weir_source *source, const weir_options *o,
-                            weir_source_contract *out, weir_error *err) {
-  (void)source;
-  (void)o;
-  (void)err;
-  out->replay = WEIR_SOURCE_REPLAYABLE;
-  out->keyed = 0;
-  return WEIR_OK;
-}
-
 static weir_status read_schema(const weir_options *o, weir_schema **out,
                                weir_error *err) {
   static const char *const default_names[] = {"id", "ts", "key", "value"};
@@ -142,6 +132,18 @@ out:
   free(names);
   free(types);
   return status;
+}
+
+static weir_status contract(weir_source *source, const weir_options *o,
+                            weir_source_contract *out, weir_error *err) {
+  (void)source;
+  weir_schema *schema = NULL;
+  weir_status status = read_schema(o, &schema, err);
+  if (status != WEIR_OK) return status;
+  weir_schema_unref(schema);
+  out->replay = WEIR_SOURCE_REPLAYABLE;
+  out->keyed = 0;
+  return WEIR_OK;
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) {

@@ -215,11 +215,12 @@ static bool find_line(const uint8_t *data, size_t size, int last, size_t *line,
 }
 
 static weir_status too_long(const weir_ndjson_decoder *decoder, weir_error *err) {
-  return weir_error_set(
-      err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-      "line %llu, byte %llu: longer than %llu bytes; is this newline-delimited JSON?",
-      (unsigned long long)decoder->line + 1, (unsigned long long)decoder->offset,
-      (unsigned long long)decoder->max_line);
+  return weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+                        "line %llu, byte %llu: longer than the %llu bytes of `max_line`; "
+                        "is this newline-delimited JSON?",
+                        (unsigned long long)decoder->line + 1,
+                        (unsigned long long)decoder->offset,
+                        (unsigned long long)decoder->max_line);
 }
 
 weir_status weir_ndjson_decoder_flush(weir_ndjson_decoder *decoder, weir_batch **out,

@@ -194,7 +194,8 @@ static void test_long_lines_are_bounded(void **state) {
   text[300] = 0;
   memcpy(text, "{\"id\":1}\n{", 10);
   const char *message =
-      "line 2, byte 9: longer than 100 bytes; is this newline-delimited JSON?";
+      "line 2, byte 9: longer than the 100 bytes of `max_line`; is this "
+      "newline-delimited JSON?";
   check_error("id: int8", text, "{\"id\":1}\n", message); /* the end is not even there */
   text[250] = '\n';
   check_error("id: int8", text, "{\"id\":1}\n", message);
