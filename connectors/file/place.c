@@ -98,12 +98,14 @@ char *file_place_name(const char *configured, weir_error *err) {
     file_disk_error(err, errno, "find folder", configured, NULL);
     goto out;
   }
-  out = malloc(strlen(real) + size - known + 2);
+  size_t real_size = strcmp(real, "/") == 0 ? 0 : strlen(real);
+  out = malloc(real_size + size - known + 2);
   if (!out) {
     weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
     goto out;
   }
-  strcpy(out, strcmp(real, "/") == 0 ? "" : real);
+  memcpy(out, real, real_size);
+  out[real_size] = 0;
   for (const char *part = configured + known; *part;) {
     size_t length = strcspn(part, "/");
     append_part(out, part, length);

@@ -116,6 +116,15 @@ bool connector_turn_cancelled(const connector_turn *turn) {
   return turn->given_up || (turn->err.code && weir_call_cancelled(turn->call));
 }
 
+void connector_turn_mark_late(connector_turn *turn) {
+  weir_status code = turn->err.code;
+  if (!connector_turn_cancelled(turn) ||
+      (code != WEIR_E_TIMEOUT && code != WEIR_E_CANCELLED))
+    return;
+  if (!(turn->err.flags & (WEIR_ERR_IN_DOUBT | WEIR_ERR_BAD_DATA)))
+    turn->err.flags |= WEIR_ERR_RETRIABLE;
+}
+
 weir_status connector_turn_fail(connector_turn *turn, const char *where,
                                 weir_error *err) {
   size_t size = strlen(where);

@@ -28,8 +28,7 @@ weir_status connector_sink_ask_committer(connector_sink *sink, weir_error *err) 
 
 static weir_status committer_enter(connector_sink *sink, weir_call *call,
                                    connector_turn *turn, weir_error *err) {
-  BASE_TRY(connector_sink_enter(sink, CONNECTOR_HOOK_COMMITTER, call, turn, err));
-  return WEIR_OK;
+  return connector_sink_enter(sink, CONNECTOR_HOOK_COMMITTER, call, turn, err);
 }
 
 static weir_status committer_leave(connector_sink *sink, connector_turn *turn,
@@ -42,6 +41,7 @@ static weir_status committer_leave(connector_sink *sink, connector_turn *turn,
       (turn->given_up || status == WEIR_E_TIMEOUT || status == WEIR_E_CANCELLED)) {
     turn->err.flags |= WEIR_ERR_IN_DOUBT;
   }
+  if (!may_have_landed) connector_turn_mark_late(turn);
   return connector_turn_fail(turn, connector_spec_where(sink->spec), err);
 }
 
@@ -236,5 +236,6 @@ weir_status connector_cleaner_clean(connector_cleaner *cleaner, weir_call *call,
   connector_turn_enter(&turn, call);
   weir_status status = cleaner->ops.clean(cleaner->state, call, &copy, &turn.err);
   if (!connector_turn_leave(&turn, "clean", status)) return WEIR_OK;
+  connector_turn_mark_late(&turn);
   return connector_turn_fail(&turn, connector_spec_where(cleaner->spec), err);
 }

@@ -24,6 +24,9 @@ weir_status connector_turn_leave(connector_turn *turn, const char *hook,
                                  weir_status status);
 /* Whether a failure came after the flag or the deadline: what makes a generation terminal. */
 bool connector_turn_cancelled(const connector_turn *turn);
+/* A hook that only ran out of time says nothing about the rows: its failure is made RETRIABLE. Not for
+ * commits, whose outcome is then in doubt. */
+void connector_turn_mark_late(connector_turn *turn);
 /* Writes turn->err to *err, "where: " before it. Returns its code. */
 weir_status connector_turn_fail(connector_turn *turn, const char *where, weir_error *err);
 

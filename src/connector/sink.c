@@ -58,6 +58,7 @@ weir_status connector_sink_leave(connector_sink *sink, connector_sink_hook hook,
                                  sink_failure failure, weir_error *err) {
   status = connector_turn_leave(turn, connector_sink_hook_name(hook), status);
   if (!status) return WEIR_OK;
+  connector_turn_mark_late(turn);
   if (connector_turn_cancelled(turn) && !sink->cancel_safe) {
     connector_sink_retire(sink);
   } else if (failure != SINK_STAYS && !(turn->err.flags & WEIR_ERR_RETRIABLE) &&

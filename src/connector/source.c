@@ -88,6 +88,7 @@ static weir_status source_leave(connector_source *source, connector_source_hook 
   /* A read's deadline only ends its waiting; what counts for it is that somebody gave it up. */
   bool cancelled = hook == CONNECTOR_SOURCE_HOOK_READ ? turn->given_up
                                                       : connector_turn_cancelled(turn);
+  connector_turn_mark_late(turn);
   bool again =
       turn->err.flags & WEIR_ERR_RETRIABLE ||
       (hook == CONNECTOR_SOURCE_HOOK_READ && turn->err.flags & WEIR_ERR_BAD_DATA);
@@ -228,10 +229,10 @@ weir_status connector_source_open(connector_source *source, weir_call *call,
   /* The store keeps a sum of what a source gave it, so a position that its source cannot read is that
    * of another kind of source. */
   if (status == WEIR_E_CORRUPT && position && position->release) {
-    status = weir_error_prefix(&turn.err, WEIR_E_INVALID_CONFIG,
-                               "the stored position is not one of this kind of source: "
-                               "set its type back, give it another name, or deliver "
-                               "everything again with `weir run --new-deployment`");
+    weir_error_prefix(&turn.err, WEIR_E_INVALID_CONFIG,
+                      "the stored position is not one of this kind of source: "
+                      "set its type back, give it another name, or deliver "
+                      "everything again with `weir run --new-deployment`");
     turn.err.code = status = WEIR_E_INVALID_CONFIG;
   }
   BASE_TRY(source_leave(source, CONNECTOR_SOURCE_HOOK_OPEN, &turn, status, SOURCE_CLOSES,

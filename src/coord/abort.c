@@ -114,6 +114,8 @@ weir_status coord_on_failed(coord *c, coord_event *e, weir_error *err) {
     if (!part) return WEIR_E_INTERNAL;
   }
   if (c->phase >= PHASE_FINISHING || c->withdrawing) return WEIR_OK;
+  /* In recovery a sink has nothing yet that could be lost; its answers say what failed. */
+  if (part && c->phase < PHASE_NAMING) return WEIR_OK;
   bool rewinding = c->phase >= PHASE_ABORTING && c->phase <= PHASE_SEEKING;
   if (rewinding && (lane ? lane->seek != ASK_DONE : part->purge != ASK_DONE))
     return WEIR_OK;

@@ -18,6 +18,15 @@ void pipeline_wake(weir_pipeline *p) {
   pthread_cond_broadcast(&p->changed);
 }
 
+/* No event waits: the descriptor is not readable any more. Lock held. */
+static void calm(weir_pipeline *p) {
+  uint64_t count = 0;
+  if (p->first || p->over) return;
+  ssize_t ignored = read(p->event_fd, &count, /* NOLINT(clang-analyzer-unix.*) */
+                         sizeof(count));      /* does not block */
+  (void)ignored;                              /* EAGAIN: it was not */
+}
+
 /* Lock held. Marks that need no queue of their own: a later one says all that an earlier one did. */
 static bool merged(weir_pipeline *p, int32_t type, uint64_t checkpoint,
                    const weir_input *input) {
@@ -46,6 +55,22 @@ void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
   pthread_mutex_unlock(&p->lock);
 }
 
+void pipeline_drop_events(weir_pipeline *p, int32_t type, const weir_input *input) {
+  pthread_mutex_lock(&p->lock);
+  p->last = &p->first;
+  while (*p->last) {
+    pipe_event *e = *p->last;
+    if (e->event.type == type && e->event.input == input) {
+      *p->last = e->link;
+      free(e);
+    } else {
+      p->last = &e->link;
+    }
+  }
+  calm(p);
+  pthread_mutex_unlock(&p->lock);
+}
+
 void pipeline_on_room(void *ctx, uint32_t lane) {
   weir_pipeline *p = ctx;
   pipeline_post_event(p, WEIR_EVENT_ROOM, 0, &p->lanes[lane].input, NULL);
@@ -71,14 +96,7 @@ weir_status weir_pipeline_next(weir_pipeline *p, weir_event *out, int64_t timeou
   } else if (p->over) {
     event = p->final;
   }
-  if (!p->first && !p->over) {
-    uint64_t count = 0;
-    /* Under the lock, so that no wake between the look and the read is lost; the descriptor does not
-     * block. */
-    ssize_t ignored = read(p->event_fd, &count, /* NOLINT(clang-analyzer-unix.*) */
-                           sizeof(count));
-    (void)ignored; /* EAGAIN: nothing was there */
-  }
+  calm(p);
   pthread_mutex_unlock(&p->lock);
   free(e);
   uint32_t size = out->struct_size;
@@ -132,25 +150,26 @@ weir_status weir_pipeline_input(weir_pipeline *p, const char *source, uint32_t l
   uint32_t index = 0;
   BASE_TRY(find_push(p, source, lane, &index, err));
   pipe_source *s = &p->plan.sources[index];
-  BASE_TRY(give_schema(s, schema, err));
-  if (!p->started && pipeline_ready(p)) {
-    weir_status status = pipeline_start(p, err);
-    if (status) return pipeline_error(p, status, err);
+  pthread_mutex_lock(&p->start_lock);
+  weir_status status = give_schema(s, schema, err);
+  if (!status && !p->started && pipeline_ready(p)) {
+    status = pipeline_start(p, err);
+    if (status) status = pipeline_error(p, status, err);
   }
-  weir_input *input = &p->lanes[s->lane_0 + lane].input;
-  *input = (weir_input){p, s->lane_0 + lane, index};
-  *out = input;
-  return WEIR_OK;
+  pthread_mutex_unlock(&p->start_lock);
+  if (!status) *out = &p->lanes[s->lane_0 + lane].input;
+  return status;
 }
 
 /* Inputs of sources whose schemas came first exist before the lanes do. */
 static weir_status live_lane(const weir_input *input, task_lane **out, weir_error *err) {
+  if (!input->pipeline->started)
+    return weir_error_set(
+        err, WEIR_E_INVALID_STATE, 0,
+        "pipeline %s has not started: get the inputs of all push sources first",
+        input->pipeline->plan.top.pipeline);
   *out = input->pipeline->lanes[input->lane].lane;
-  if (*out) return WEIR_OK;
-  return weir_error_set(
-      err, WEIR_E_INVALID_STATE, 0,
-      "pipeline %s has not started: get the inputs of all push sources first",
-      input->pipeline->plan.top.pipeline);
+  return WEIR_OK;
 }
 
 weir_status weir_input_position(weir_input *input, weir_bytes *out, weir_error *err) {
@@ -164,6 +183,7 @@ weir_status weir_input_position(weir_input *input, weir_bytes *out, weir_error *
     task_lane_wishes(lane, BASE_FOREVER, 1, &wish);
   weir_bytes position = {0};
   if (task_lane_take_seek(lane, &position)) {
+    pipeline_drop_events(p, WEIR_EVENT_REWIND, input);
     task_lane_live(lane, NULL);
     *out = position;
     return WEIR_OK;
@@ -286,75 +306,97 @@ static weir_status end_coordinator(weir_pipeline *p, int64_t drain_ns, weir_erro
   return status;
 }
 
-/* False when a thread hangs in a connector and was left behind. */
-static bool stop_tasks(weir_pipeline *p) {
-  bool all = true;
-  weir_error error = {0};
-  int64_t deadline = base_deadline(p->plan.top.timeout_ns);
-  for (uint32_t i = 0; p->lanes && i < p->plan.n_lanes; i++)
+typedef struct ending {
+  int64_t deadline;
+  weir_status status;
+  weir_error *err;
+} ending;
+
+/* What a thread said when it ended. The close of a committable sink has nothing left to lose. */
+static void took(weir_pipeline *p, ending *e, weir_status status, bool matters,
+                 const weir_error *error) {
+  if (!status) return;
+  base_log_printf(&p->log, WEIR_LOG_ERROR, "pipeline", "%s", error->message);
+  if (e->status || !matters) return;
+  e->status = status;
+  if (e->err) *e->err = *error;
+}
+
+/* All are asked before any is waited for: one that hangs takes no time from the others. */
+static void stop_tasks(weir_pipeline *p, ending *e) {
+  size_t n_sinks = p->plan.sinks ? p->plan.n_sinks : 0;
+  uint32_t n_lanes = p->lanes ? p->plan.n_lanes : 0;
+  for (uint32_t i = 0; i < n_lanes; i++)
     if (p->lanes[i].lane) task_lane_finish(p->lanes[i].lane);
-  for (uint32_t i = 0; p->lanes && i < p->plan.n_lanes; i++)
-    if (p->lanes[i].loop && task_source_stop(p->lanes[i].loop, deadline, &error)) {
-      base_log_printf(&p->log, WEIR_LOG_ERROR, "pipeline", "%s", error.message);
-      all = false;
+  for (size_t i = 0; i < n_sinks; i++) {
+    const pipe_sink *s = &p->plan.sinks[i];
+    for (uint32_t k = 0; s->actors && k < s->writers; k++)
+      if (s->actors[k]) task_actor_stop(s->actors[k]);
+  }
+  for (uint32_t i = 0; i < n_lanes; i++) {
+    weir_error error = {0};
+    if (!p->lanes[i].loop) continue;
+    weir_status status = task_source_join(p->lanes[i].loop, e->deadline, &error);
+    took(p, e, status, true, &error);
+  }
+  for (size_t i = 0; i < n_sinks; i++) {
+    const pipe_sink *s = &p->plan.sinks[i];
+    for (uint32_t k = 0; s->actors && k < s->writers; k++) {
+      weir_error error = {0};
+      if (!s->actors[k]) continue;
+      weir_status status = task_actor_join(s->actors[k], e->deadline, &error);
+      /* A detached task may still want to log, so the host stays. */
+      if (task_actor_detached(s->actors[k])) (void)connector_host_ref(p->plan.host);
+      took(p, e, status,
+           status == WEIR_E_TIMEOUT || s->contract.consistency != WEIR_COMMITTABLE,
+           &error);
     }
-  for (size_t i = 0; i < p->plan.n_sinks; i++)
-    for (uint32_t k = 0; p->plan.sinks && k < p->plan.sinks[i].writers; k++) {
-      task_actor *actor = p->plan.sinks[i].actors ? p->plan.sinks[i].actors[k] : NULL;
-      if (actor && task_actor_stop(actor, deadline, &error)) {
-        base_log_printf(&p->log, WEIR_LOG_ERROR, "pipeline", "%s", error.message);
-        all = false;
-      }
-    }
-  return all;
+  }
 }
 
 static void free_lanes(weir_pipeline *p) {
   for (uint32_t i = 0; p->lanes && i < p->plan.n_lanes; i++) {
     task_source_free(p->lanes[i].loop);
-    task_lane_free(p->lanes[i].lane);
+    task_lane_unref(p->lanes[i].lane);
     weir_bytes_release(&p->lanes[i].decided);
     free(p->lanes[i].name);
   }
   for (size_t i = 0; p->plan.sinks && i < p->plan.n_sinks; i++)
     for (uint32_t k = 0; p->plan.sinks[i].actors && k < p->plan.sinks[i].writers; k++)
       task_actor_free(p->plan.sinks[i].actors[k]);
-  task_mailbox_free(p->mailbox);
+  task_mailbox_unref(p->mailbox);
   free(p->lanes);
 }
 
 weir_status weir_pipeline_close(weir_pipeline *p, int64_t drain_ns, weir_error *err) {
   if (!p) return WEIR_OK;
-  weir_status status = WEIR_OK;
+  ending e = {.err = err};
   if (p->started) {
     if (drain_ns > 0) (void)weir_pipeline_drain(p, NULL);
-    status = end_coordinator(p, drain_ns, err);
+    e.status = end_coordinator(p, drain_ns, err);
   }
-  bool all = stop_tasks(p);
+  e.deadline = base_deadline(p->plan.top.timeout_ns);
+  stop_tasks(p, &e);
+  pipeline_close_unstarted(p);
   weir_error error = {0};
   if (p->store && p->started && weir_store_flush(p->store, &error))
     base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error.message);
   weir_store_close(p->store);
   coord_free(p->coord);
   weir_store_state_free(p->state);
-  close(p->event_fd);
+  if (p->event_fd >= 0) close(p->event_fd);
   free(p->state_dir);
   free(p->figures);
-  for (pipe_event *e = p->first; e;) {
-    pipe_event *next = e->link;
-    free(e);
-    e = next;
-  }
-  if (!all) {
-    /* A thread that hangs in a connector may still come back to its lane and the mailbox: what it can
-     * reach stays where it is. */
-    connector_host_mute(p->plan.host);
-    return status;
+  for (pipe_event *event = p->first; event;) {
+    pipe_event *next = event->link;
+    free(event);
+    event = next;
   }
   free_lanes(p);
   plan_done(&p->plan);
   pthread_cond_destroy(&p->changed);
+  pthread_mutex_destroy(&p->start_lock);
   pthread_mutex_destroy(&p->lock);
   free(p);
-  return status;
+  return e.status;
 }

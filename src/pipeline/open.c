@@ -14,11 +14,6 @@
 
 #include "pipeline/pipeline.h"
 
-#define OPEN_TIMEOUT (30 * BASE_NS_PER_S) /* resolve, prepare, open: each */
-#define BACKOFF_MIN (100 * BASE_NS_PER_MS)
-#define BACKOFF_MAX (10 * BASE_NS_PER_S)
-/* Generations of one participant in one run: a connector that hangs again and again is given up. */
-#define MAX_GENERATIONS 20
 #define IDENTITY_FORMAT "weir-pipeline-1"
 
 weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err) {
@@ -32,12 +27,6 @@ weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_erro
   return weir_error_prefix(err, status, "pipeline %s", name);
 }
 
-static weir_call *arm(weir_call *call) {
-  int64_t deadline = base_deadline(OPEN_TIMEOUT);
-  connector_call_arm(call, deadline, deadline);
-  return call;
-}
-
 /* ---- store ------------------------------------------------------------------------------------ */
 
 /* SHA-256 of the pipeline's name and a format version, each framed by its length. */
@@ -49,23 +38,33 @@ static weir_status identify(weir_pipeline *p, weir_error *err) {
   return base_sha256(text, (size_t)n, p->identity, err);
 }
 
+/* Moves the old state away while it is owned, so that no other instance can be using it. A crash behind
+ * the rename leaves a pipeline without state, which is refused where the target has a cursor: run with
+ * the flag again. */
 static weir_status put_state_aside(const weir_pipeline *p, weir_error *err) {
   weir_store *old = NULL;
-  weir_status status = weir_store_open(p->state_dir, p->plan.top.pipeline, &old, err);
+  weir_status status = WEIR_OK;
+  if (access(p->state_dir, F_OK) && errno == ENOENT) return WEIR_OK;
+  status = weir_store_open(p->state_dir, p->plan.top.pipeline, &old, err);
   /* Else somebody owns it, or it is another pipeline's. */
   if (status && status != WEIR_E_CORRUPT) return status;
-  weir_store_close(old);
   status = WEIR_OK;
-  char *aside = base_format(err, "%s.before-%" PRId64, p->state_dir,
-                            base_clock_wall() / BASE_NS_PER_S);
-  if (!aside) return WEIR_E_NOMEM;
+  int64_t at = base_clock_wall() / BASE_NS_PER_S;
+  char *aside = NULL;
+  do {
+    free(aside);
+    aside = base_format(err, "%s.before-%" PRId64, p->state_dir, at++);
+    if (!aside) BASE_GOTO(status, WEIR_E_NOMEM);
+  } while (access(aside, F_OK) == 0);
   if (rename(p->state_dir, aside))
-    status = base_io_error(err, errno, "rename", p->state_dir);
-  if (!status)
-    base_log_printf(
-        &p->log, WEIR_LOG_WARN, "pipeline",
-        "new deployment: everything is delivered again; the old state is kept in %s",
-        aside);
+    BASE_GOTO(status, base_io_error(err, errno, "rename", p->state_dir));
+  base_log_printf(
+      &p->log, WEIR_LOG_WARN, "pipeline",
+      "new deployment: everything is delivered again; the old state is kept in "
+      "%s",
+      aside);
+out:
+  weir_store_close(old);
   free(aside);
   return status;
 }
@@ -91,13 +90,17 @@ bool pipeline_ready(const weir_pipeline *p) {
 }
 
 static weir_status resolve_sources(weir_pipeline *p, weir_error *err) {
-  weir_call call = {0};
-  for (size_t i = 0; i < p->plan.n_sources; i++) {
-    pipe_source *s = &p->plan.sources[i];
-    if (!s->schema)
-      BASE_TRY(connector_source_resolve_schema(s->source, arm(&call), &s->schema, err));
-  }
-  return WEIR_OK;
+  pipe_round *round = NULL;
+  BASE_TRY(pipe_round_new(p->plan.n_sources, &round, err));
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < p->plan.n_sources && !status; i++)
+    if (!p->plan.sources[i].schema)
+      status = pipe_round_add_source(round, PIPE_SOURCE_RESOLVE, &p->plan.sources[i],
+                                     NULL, err);
+  if (!status) status = pipe_round_run(round, err);
+  if (!status) pipe_round_keep(round);
+  pipe_round_free(round);
+  return status;
 }
 
 /* Sources that feed one sink must agree. */
@@ -134,8 +137,7 @@ static weir_status own_target(const weir_pipeline *p, size_t sink, weir_error *e
   return WEIR_OK;
 }
 
-static weir_status resolve_sinks(weir_pipeline *p, weir_error *err) {
-  weir_call call = {0};
+static weir_status bind_sinks(weir_pipeline *p, weir_error *err) {
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
     pipe_sink *s = &p->plan.sinks[i];
     s->ns = (weir_namespace){.struct_size = sizeof(s->ns),
@@ -146,11 +148,45 @@ static weir_status resolve_sinks(weir_pipeline *p, weir_error *err) {
     for (uint32_t k = 0; k < s->writers; k++)
       BASE_TRY(connector_sink_bind(s->first[k], &s->ns, err));
     BASE_TRY(same_input(p, s, err));
-    BASE_TRY(connector_sink_resolve_schema(
-        s->first[0], arm(&call), p->plan.sources[s->from[0]].schema, &s->binding, err));
-    BASE_TRY(own_target(p, i, err));
   }
   return WEIR_OK;
+}
+
+/* Runs a hook of every sink: of participant 1, or of all. The round is given back for what it found. */
+static weir_status call_sinks(weir_pipeline *p, pipe_hook hook, bool all,
+                              pipe_round **out, weir_error *err) {
+  size_t n = 0;
+  pipe_round *round = NULL;
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < p->plan.n_sinks; i++) n += p->plan.sinks[i].writers;
+  BASE_TRY(pipe_round_new(n, &round, err));
+  for (size_t i = 0; i < p->plan.n_sinks && !status; i++) {
+    pipe_sink *s = &p->plan.sinks[i];
+    weir_schema *input = hook == PIPE_RESOLVE ? p->plan.sources[s->from[0]].schema : NULL;
+    if (hook == PIPE_FIND_CURSORS && s->contract.consistency != WEIR_COMMITTABLE)
+      continue;
+    for (uint32_t k = 0; k < (all ? s->writers : 1) && !status; k++) {
+      bool opened =
+          s->first[k] && connector_sink_state_of(s->first[k]) == CONNECTOR_SINK_OPEN;
+      if (hook != PIPE_CLOSE || opened)
+        status = pipe_round_add_sink(round, hook, s, k, input, err);
+    }
+  }
+  if (!status) status = pipe_round_run(round, err);
+  if (!status) pipe_round_keep(round);
+  if (!status && out)
+    *out = round;
+  else
+    pipe_round_free(round);
+  return status;
+}
+
+void pipeline_close_unstarted(weir_pipeline *p) {
+  weir_error error = {0};
+  for (size_t i = 0; i < p->plan.n_sinks; i++)
+    if (!p->plan.sinks || !p->plan.sinks[i].first) return;
+  if (call_sinks(p, PIPE_CLOSE, true, NULL, &error))
+    base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline", "%s", error.message);
 }
 
 static const weir_store_binding *pinned(const weir_store_state *state, const char *sink) {
@@ -180,259 +216,111 @@ static weir_status pin(weir_pipeline *p, pipe_sink *s, weir_error *err) {
   return status;
 }
 
-/* A sink that left the config must owe nothing. */
-static weir_status removed_sinks(const weir_pipeline *p, weir_error *err) {
-  const weir_store_state *state = p->state;
-  for (size_t i = 0; i < state->n_attempts; i++) {
-    const weir_store_attempt *a = &state->attempts[i];
-    if (a->state != WEIR_ATTEMPT_COMMIT) continue;
-    for (size_t k = 0; k < a->n_sinks; k++) {
-      const char *id = a->sinks[k].sink_id;
-      uint64_t seen = 0;
-      bool there = false;
-      for (size_t j = 0; j < p->plan.n_sinks && !there; j++)
-        there = strcmp(p->plan.sinks[j].name, id) == 0;
-      for (size_t j = 0; j < state->n_seen; j++)
-        if (strcmp(state->seen[j].sink_id, id) == 0)
-          seen = state->seen[j].cursor.checkpoint;
-      if (!there && a->sinks[k].has_rows && a->attempt > seen)
-        return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                              "pipeline %s: sink %s was removed from the config, but its "
-                              "target does not show attempt "
-                              "%" PRIu64 " yet; put it back and run `weir recover` first",
-                              p->plan.top.pipeline, id, a->attempt);
-    }
-  }
-  return WEIR_OK;
-}
-
 /* ---- opening ------------------------------------------------------------------------------------ */
 
 /* A store without decisions beside a target with a cursor of this pipeline: the state was lost. */
-static weir_status refuse_lost_state(weir_pipeline *p, pipe_sink *s, weir_error *err) {
-  if (s->contract.consistency != WEIR_COMMITTABLE || p->state->n_decided ||
-      p->flags & WEIR_OPEN_NEW_DEPLOYMENT)
-    return WEIR_OK;
-  weir_call call = {0};
-  weir_cursor_list list = {0};
-  BASE_TRY(connector_sink_find_cursors(s->first[0], arm(&call), &list, err));
+static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
+  pipe_round *round = NULL;
+  const pipe_sink *s = NULL;
   weir_status status = WEIR_OK;
-  for (size_t i = 0; i < list.n && !status; i++) {
-    if (memcmp(list.v[i].deployment, p->deployment, WEIR_UUID_SIZE) == 0) continue;
-    char uuid[BASE_UUID_TEXT];
-    base_uuid_format(list.v[i].deployment, uuid);
-    status = weir_error_set(err, WEIR_E_CONFLICT, 0,
-                            "%s: the target was written by deployment %s of pipeline %s "
-                            "up to checkpoint %" PRIu64
-                            ", but the state folder %s knows nothing of it; bring that "
-                            "folder back, or deliver everything "
-                            "again with `weir run --new-deployment`",
-                            connector_spec_where(s->spec), uuid, p->plan.top.pipeline,
-                            list.v[i].cursor.checkpoint, p->state_dir);
+  if (p->state->n_decided || p->flags & WEIR_OPEN_NEW_DEPLOYMENT) return WEIR_OK;
+  BASE_TRY(call_sinks(p, PIPE_FIND_CURSORS, false, &round, err));
+  const weir_cursor_list *list = NULL;
+  for (size_t k = 0; (list = pipe_round_cursors(round, k, &s)) && !status; k++) {
+    for (size_t i = 0; i < list->n && !status; i++) {
+      if (memcmp(list->v[i].deployment, p->deployment, WEIR_UUID_SIZE) == 0) continue;
+      char uuid[BASE_UUID_TEXT];
+      base_uuid_format(list->v[i].deployment, uuid);
+      status = weir_error_set(
+          err, WEIR_E_CONFLICT, 0,
+          "%s: the target was written by deployment %s of pipeline %s up to checkpoint "
+          "%" PRIu64
+          ", but the state folder %s knows nothing of it; bring that folder back, or "
+          "deliver everything again with `weir run --new-deployment`",
+          connector_spec_where(s->spec), uuid, p->plan.top.pipeline,
+          list->v[i].cursor.checkpoint, p->state_dir);
+    }
   }
-  if (list.release) list.release(&list);
+  pipe_round_free(round);
   return status;
 }
 
 static weir_status prepare_and_open_sinks(weir_pipeline *p, weir_error *err) {
-  weir_call call = {0};
-  for (size_t i = 0; i < p->plan.n_sinks; i++) {
-    pipe_sink *s = &p->plan.sinks[i];
-    BASE_TRY(connector_sink_prepare_schema(s->first[0], arm(&call), &s->binding, err));
-    BASE_TRY(pin(p, s, err));
-  }
-  for (size_t i = 0; i < p->plan.n_sinks; i++) {
-    pipe_sink *s = &p->plan.sinks[i];
-    for (uint32_t k = 0; k < s->writers; k++)
-      BASE_TRY(connector_sink_open(s->first[k], arm(&call), &s->binding, err));
-    BASE_TRY(refuse_lost_state(p, s, err));
-  }
-  return WEIR_OK;
-}
-
-static weir_status make_lane(weir_pipeline *p, uint32_t source, uint32_t k,
-                             weir_error *err) {
-  const pipe_source *s = &p->plan.sources[source];
-  uint32_t index = s->lane_0 + k;
-  pipe_lane *lane = &p->lanes[index];
-  lane->name =
-      s->push ? base_format(err, "%s/%u", s->name, k) : base_strdup(s->name, err);
-  if (!lane->name) return WEIR_E_NOMEM;
-  lane->source = source;
-  lane->input = (weir_input){p, index, source};
-  for (size_t i = 0; i < p->state->n_positions; i++) {
-    const weir_store_position *at = &p->state->positions[i];
-    if (strcmp(at->source, lane->name) != 0) continue;
-    lane->decided_rows = lane->rows_0 = at->rows;
-    if (at->present) BASE_TRY(weir_bytes_copy(&lane->decided, at->data, at->size, err));
-  }
-  task_lane_config config = {.index = index,
-                             .name = lane->name,
-                             .mailbox = p->mailbox,
-                             .rows = lane->decided_rows,
-                             .on_room = s->push ? pipeline_on_room : NULL,
-                             .ctx = p};
-  return task_lane_new(&config, &lane->lane, err);
-}
-
-static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err) {
-  pipe_sink *s = &p->plan.sinks[index];
-  for (uint32_t k = 0; k < s->writers; k++) {
-    task_actor_config config = {
-        .sink = index,
-        .participant = k + 1,
-        .name = s->name,
-        .ns = &s->ns,
-        .mailbox = p->mailbox,
-        .n_lanes = p->plan.n_lanes,
-        .fed = s->fed,
-        .queue_bytes = (uint64_t)p->plan.top.queue_bytes,
-        .committable = s->contract.consistency == WEIR_COMMITTABLE,
-        .overlap = s->contract.overlap,
-        .cas_commit = s->contract.cas_commit,
-        .cancel_safe = connector_sink_is_cancel_safe(s->first[k]),
-        .write_timeout_ns = s->write_timeout_ns,
-        .flush_interval_ns = s->flush_interval_ns,
-        .call_timeout_ns = p->plan.top.timeout_ns};
-    BASE_TRY(task_actor_new(&config, &s->actors[k], err));
-  }
-  for (size_t k = 0; k < s->n_from; k++) {
-    const pipe_source *source = &p->plan.sources[s->from[k]];
-    for (uint32_t l = 0; l < source->lanes; l++)
-      BASE_TRY(task_lane_connect(p->lanes[source->lane_0 + l].lane, s->actors, s->writers,
-                                 err));
-  }
-  return WEIR_OK;
-}
-
-static weir_status make_coordinator(weir_pipeline *p, weir_error *err) {
-  weir_status status = WEIR_E_NOMEM;
-  bool recover_only = p->flags & WEIR_OPEN_RECOVER_ONLY;
-  coord_sink *sinks = base_calloc(p->plan.n_sinks, sizeof(*sinks), err);
-  const char **lanes = base_calloc(p->plan.n_lanes, sizeof(*lanes), err);
-  if (!sinks || !lanes) goto out;
-  for (size_t i = 0; i < p->plan.n_sinks; i++) {
-    const pipe_sink *s = &p->plan.sinks[i];
-    sinks[i] = (coord_sink){.sink_id = s->name,
-                            .participants = s->writers,
-                            .committable = s->contract.consistency == WEIR_COMMITTABLE,
-                            .overlap = s->contract.overlap};
-  }
-  for (uint32_t i = 0; i < p->plan.n_lanes; i++) lanes[i] = p->lanes[i].name;
-  coord_config config = {.sinks = sinks,
-                         .n_sinks = (uint32_t)p->plan.n_sinks,
-                         .lanes = lanes,
-                         .n_lanes = recover_only ? 0 : p->plan.n_lanes,
-                         .interval_ns = p->plan.top.interval_ns,
-                         .timeout_ns = p->plan.top.timeout_ns,
-                         .backoff_min_ns = BACKOFF_MIN,
-                         .backoff_max_ns = BACKOFF_MAX};
-  status = coord_new(&config, p->state, p->token, &p->coord, err);
-out:
-  free(sinks);
-  free(lanes);
-  return status;
-}
-
-static weir_status start_threads(weir_pipeline *p, weir_error *err) {
-  /* First of all: a source may have come to its end before the last thread has started. */
-  coord_event start = {.type = COORD_START, .sink = COORD_NONE, .lane = COORD_NONE};
-  task_mailbox_post(p->mailbox, &start);
-  for (size_t i = 0; i < p->plan.n_sinks; i++) {
-    pipe_sink *s = &p->plan.sinks[i];
-    for (uint32_t k = 0; k < s->writers; k++) {
-      BASE_TRY(task_actor_start(s->actors[k], s->first[k], NULL, err));
-      s->first[k] = NULL;
-    }
-  }
-  weir_call call = {0};
-  for (uint32_t i = 0; i < p->plan.n_lanes && !(p->flags & WEIR_OPEN_RECOVER_ONLY); i++) {
-    pipe_source *s = &p->plan.sources[p->lanes[i].source];
-    if (s->push) continue;
-    BASE_TRY(connector_source_open(s->source, arm(&call), &p->lanes[i].decided, err));
-    task_source_config config = {.lane = p->lanes[i].lane,
-                                 .lane_index = i,
-                                 .name = p->lanes[i].name,
-                                 .mailbox = p->mailbox,
-                                 .call_timeout_ns = p->plan.top.timeout_ns};
-    BASE_TRY(task_source_start(&config, s->source, &p->lanes[i].loop, err));
-    s->source = NULL;
-  }
-  return base_thread_start(&p->thread, "weir-coord", pipeline_main, p, err);
+  BASE_TRY(call_sinks(p, PIPE_PREPARE, false, NULL, err));
+  for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(pin(p, &p->plan.sinks[i], err));
+  BASE_TRY(call_sinks(p, PIPE_OPEN, true, NULL, err));
+  return refuse_lost_state(p, err);
 }
 
 static void first_figures(weir_pipeline *p) {
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
+    const char *name = p->plan.sinks[i].name;
     for (size_t k = 0; k < p->state->n_decided; k++) {
       const weir_store_sink *d = &p->state->decided[k];
-      if (strcmp(d->sink_id, p->plan.sinks[i].name) != 0) continue;
+      if (d->cursor.checkpoint > p->decided_by) p->decided_by = d->cursor.checkpoint;
+      if (strcmp(d->sink_id, name) != 0) continue;
       p->figures[i].rows = p->figures[i].rows_0 = d->rows;
       p->figures[i].bytes = p->figures[i].bytes_0 = d->bytes;
     }
     for (size_t k = 0; k < p->state->n_seen; k++)
-      if (strcmp(p->state->seen[k].sink_id, p->plan.sinks[i].name) == 0)
+      if (strcmp(p->state->seen[k].sink_id, name) == 0)
         p->figures[i].seen = p->state->seen[k].cursor;
   }
 }
 
-weir_status pipeline_start(weir_pipeline *p, weir_error *err) {
+static weir_status start(weir_pipeline *p, weir_error *err) {
   BASE_TRY(resolve_sources(p, err));
-  BASE_TRY(resolve_sinks(p, err));
+  BASE_TRY(bind_sinks(p, err));
+  BASE_TRY(call_sinks(p, PIPE_RESOLVE, false, NULL, err));
+  for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(own_target(p, i, err));
   BASE_TRY(plan_admit(&p->plan, true, NULL, err));
-  BASE_TRY(removed_sinks(p, err));
+  BASE_TRY(pipeline_make_coordinator(p, err));
   BASE_TRY(prepare_and_open_sinks(p, err));
   first_figures(p);
-  for (uint32_t i = 0; i < p->plan.n_sources; i++)
-    for (uint32_t k = 0; k < p->plan.sources[i].lanes; k++)
-      BASE_TRY(make_lane(p, i, k, err));
-  for (uint32_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(make_actors(p, i, err));
-  BASE_TRY(make_coordinator(p, err));
-  BASE_TRY(start_threads(p, err));
+  BASE_TRY(pipeline_make_threads(p, err));
+  weir_store_state_free(p->state);
+  p->state = NULL;
   p->started = true;
   /* Recovery runs on the coordinator's thread; its failure is this call's. */
   weir_status status = WEIR_OK;
   pthread_mutex_lock(&p->lock);
   while (!p->over && !p->phase) base_cond_wait_until(&p->changed, &p->lock, BASE_FOREVER);
   if (p->over && p->final.type == WEIR_EVENT_FAILED) {
-    if (err) *err = p->final.error;
+    *err = p->final.error;
     status = p->final.error.code;
   }
   pthread_mutex_unlock(&p->lock);
   return status;
 }
 
-weir_status pipeline_renew(weir_pipeline *p, uint32_t sink, uint32_t participant,
-                           weir_error *err) {
-  pipe_sink *s = &p->plan.sinks[sink];
-  uint32_t number = ++s->generations[participant - 1];
-  weir_contract contract = {0};
-  connector_sink *made = NULL;
-  if (number > MAX_GENERATIONS)
-    return weir_error_set(
-        err, WEIR_E_TIMEOUT, 0,
-        "%s: participant %u was made anew %d times in this run and still does not "
-        "come back in time; look at its target, then run again",
-        connector_spec_where(s->spec), participant, MAX_GENERATIONS - 1);
-  BASE_TRY(connector_sink_new(s->spec, participant, number, &made, err));
-  weir_status status = connector_sink_contract(made, &contract, err);
-  if (!status) status = connector_sink_bind(made, &s->ns, err);
-  if (!status)
-    status = task_actor_start(s->actors[participant - 1], made, &s->binding, err);
-  if (status) connector_sink_unref(made);
-  return status;
+/* Sinks that were bound cannot be bound again, so there is one try. */
+weir_status pipeline_start(weir_pipeline *p, weir_error *err) {
+  if (!p->start_error.code) {
+    weir_error error = {0};
+    weir_status status = start(p, &error);
+    if (!status) return WEIR_OK;
+    error.code = status;
+    p->start_error = error;
+  }
+  if (err) *err = p->start_error;
+  return p->start_error.code;
 }
 
 static weir_status init_in_place(weir_pipeline *p, weir_error *err) {
   weir_status status = base_mutex_init(&p->lock, err);
   if (status) return status;
+  status = base_mutex_init(&p->start_lock, err);
+  if (status) goto fail_start_lock;
   status = base_cond_init(&p->changed, err);
-  if (status) {
-    pthread_mutex_destroy(&p->lock);
-    return status;
-  }
+  if (status) goto fail_changed;
   p->last = &p->first;
   p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return WEIR_OK;
+fail_changed:
+  pthread_mutex_destroy(&p->start_lock);
+fail_start_lock:
+  pthread_mutex_destroy(&p->lock);
+  return status;
 }
 
 weir_status weir_pipeline_open(const weir_config *config, const weir_host_options *host,
@@ -456,6 +344,11 @@ weir_status weir_pipeline_open(const weir_config *config, const weir_host_option
   p->figures = base_calloc(p->plan.n_sinks, sizeof(*p->figures), err);
   status = WEIR_E_NOMEM;
   if (!p->lanes || !p->figures) goto out;
+  for (uint32_t i = 0; i < p->plan.n_sources; i++) {
+    const pipe_source *s = &p->plan.sources[i];
+    for (uint32_t k = 0; k < s->lanes; k++)
+      p->lanes[s->lane_0 + k].input = (weir_input){p, s->lane_0 + k, i};
+  }
   BASE_GOTO(status, task_mailbox_new(&p->mailbox, err));
   BASE_GOTO(status, open_store(p, err));
   if (pipeline_ready(p)) status = pipeline_start(p, err);

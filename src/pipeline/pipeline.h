@@ -3,7 +3,9 @@
  * The inside of a pipeline: what it is made of, and which thread may touch what.
  *
  * plan.c   config -> sources and sinks with contracts; admission, first pass. No I/O.
- * open.c   store, schemas, admission, bindings, lanes, actors; then the coordinator's thread.
+ * open.c   store, schemas, admission, bindings; what a refused open leaves nothing of.
+ * start.c  lanes, actors, coordinator, threads.
+ * hooks.c  hooks of connectors that have no thread of their own, with deadlines.
  * run.c    the coordinator's thread: executes commands, feeds answers back.
  * input.c  what a host calls while the pipeline runs: inputs, events.
  * report.c JSON documents.
@@ -83,7 +85,8 @@ typedef struct pipe_lane {
   task_source *loop; /* NULL: the host pushes */
   weir_input input;
   /* under the pipeline's lock */
-  weir_bytes decided; /* last decided position */
+  weir_bytes
+      decided; /* last decided position, that of the pipeline's attempt `decided_by` */
   uint64_t decided_rows;
   uint64_t rows_0; /* as they were when this run began */
 } pipe_lane;
@@ -98,6 +101,8 @@ typedef struct pipe_figures {
   uint64_t rows, bytes;     /* decided, since the deployment began */
   uint64_t rows_0, bytes_0; /* as they were when this run began */
   weir_cursor seen;
+  size_t
+      owed; /* decided attempts that the target does not show, those without rows included */
 } pipe_figures;
 
 struct weir_pipeline {
@@ -106,16 +111,22 @@ struct weir_pipeline {
   uint32_t flags;
   char *state_dir;
   weir_store *store;
-  weir_store_state *state; /* as loaded at the start; freed once the coordinator has it */
+  weir_store_state
+      *state; /* as loaded at the start; NULL once the pipeline has started */
   uint8_t deployment[WEIR_UUID_SIZE];
   uint8_t identity[WEIR_DIGEST_SIZE];
   uint64_t token;
   task_mailbox *mailbox;
-  coord *coord; /* the coordinator thread's */
+  coord *coord;          /* this and below: the coordinator thread's */
+  uint64_t decided_by;   /* attempt whose positions the lanes hold; 0: none */
+  int64_t sealing_since; /* 0: every barrier asked for has come */
   pipe_lane *lanes;
   pthread_t thread;
-  bool started; /* everything is open and the coordinator's thread runs */
+  atomic_bool started; /* everything is open and the coordinator's thread runs */
   int64_t began;
+
+  pthread_mutex_t start_lock; /* schemas of push sources, and the start; before `lock` */
+  weir_error start_error; /* a start that failed is not tried again; code 0: none did */
 
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -127,30 +138,72 @@ struct weir_pipeline {
   bool draining;
   /* copies of the coordinator's view */
   uint64_t attempt, decided, committed, epochs;
-  const char *phase;
+  const char *phase;     /* NULL: recovery is not over */
   pipe_figures *figures; /* by sink */
   int event_fd;
 };
 
 #define PIPE_ID(sink, participant) ((sink)->actors[(participant) - 1])
 
-/* open.c: names the pipeline in front of an error, which connectors and the rooms below cannot do.
+/* ---- hooks.c: a round of hooks, some at a time, each with a deadline */
+
+typedef enum pipe_hook {
+  PIPE_RESOLVE,
+  PIPE_PREPARE,
+  PIPE_OPEN,
+  PIPE_FIND_CURSORS,
+  PIPE_CLOSE,
+  PIPE_SOURCE_RESOLVE,
+  PIPE_SOURCE_OPEN
+} pipe_hook;
+
+typedef struct pipe_round pipe_round;
+
+weir_status pipe_round_new(size_t capacity, pipe_round **out, weir_error *err);
+void pipe_round_free(pipe_round *round); /* NULL is a no-op */
+/* k: index of the participant. `input` for PIPE_RESOLVE. At most `capacity` calls in all. */
+weir_status pipe_round_add_sink(pipe_round *round, pipe_hook hook, pipe_sink *sink,
+                                uint32_t k, weir_schema *input, weir_error *err);
+weir_status pipe_round_add_source(pipe_round *round, pipe_hook hook, pipe_source *source,
+                                  const weir_bytes *position, weir_error *err);
+/* Runs them; the first failure in the order of adding. After it the round is only to be freed. */
+weir_status pipe_round_run(pipe_round *round, weir_error *err);
+/* Moves schemas and bindings to their sources and sinks. */
+void pipe_round_keep(pipe_round *round);
+/* What call i found; NULL behind the last. */
+const weir_cursor_list *pipe_round_cursors(const pipe_round *round, size_t i,
+                                           const pipe_sink **sink);
+
+/* ---- open.c */
+
+/* Names the pipeline in front of an error, which connectors and the rooms below cannot do.
  * Returns err's code, or `status` where err is NULL. */
 weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err);
-/* Opens what is left once every source's schema is known. */
+/* Opens what is left once every source's schema is known. start_lock held. */
 weir_status pipeline_start(weir_pipeline *p, weir_error *err);
 bool pipeline_ready(const weir_pipeline *p); /* every schema is known */
+/* Closes sinks that were opened and never given to an actor. */
+void pipeline_close_unstarted(weir_pipeline *p);
+
+/* ---- start.c */
+
+/* Lanes, and the coordinator, which refuses a config that the store's state does not fit. */
+weir_status pipeline_make_coordinator(weir_pipeline *p, weir_error *err);
+/* Actors and all threads. */
+weir_status pipeline_make_threads(weir_pipeline *p, weir_error *err);
 /* One more generation for a retired participant; its thread opens it. */
 weir_status pipeline_renew(weir_pipeline *p, uint32_t sink, uint32_t participant,
                            weir_error *err);
 
-/* run.c */
+/* ---- run.c */
 void *pipeline_main(void *arg);
 
-/* input.c */
+/* ---- input.c */
 void pipeline_wake(weir_pipeline *p); /* the host has something to look at; lock held */
 void pipeline_post_event(weir_pipeline *p, int32_t type, uint64_t checkpoint,
                          weir_input *input, const weir_error *error);
+/* Takes back events of that type for that input that were not given to the host yet. */
+void pipeline_drop_events(weir_pipeline *p, int32_t type, const weir_input *input);
 void pipeline_on_room(void *ctx, uint32_t lane);
 
 #endif

@@ -96,6 +96,7 @@ static void note_decision(weir_pipeline *p, const weir_store_decision *d) {
       }
   p->epochs++;
   pthread_mutex_unlock(&p->lock);
+  p->decided_by = d->attempt;
 }
 
 static void decide(weir_pipeline *p, const coord_command *c) {
@@ -136,6 +137,24 @@ static void abort_attempt(weir_pipeline *p, const coord_command *c) {
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
+/* What may still be under way for the sink in threads that never came back. */
+static size_t strays(const pipe_sink *s) {
+  size_t n = 0;
+  for (uint32_t k = 0; k < s->writers; k++) n += task_actor_strays(s->actors[k]);
+  return n;
+}
+
+/* Where the target's own step is not conditional on its cursor, nothing is committed beside a thread that
+ * hangs: what it does when it comes back could be done twice. */
+static weir_status may_commit(weir_pipeline *p, const coord_command *c, weir_error *err) {
+  const pipe_sink *s = &p->plan.sinks[c->sink];
+  if (s->contract.cas_commit || !strays(s)) return WEIR_OK;
+  return weir_error_set(err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
+                        "%s: an earlier call has not come back; nothing is committed "
+                        "until it does",
+                        connector_spec_where(s->spec));
+}
+
 static void commit(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
   weir_status status = c->repeat ? weir_store_check_lease(p->store, &error) : WEIR_OK;
@@ -145,14 +164,22 @@ static void commit(weir_pipeline *p, const coord_command *c) {
     answer(p, fenced, status, &error);
     return;
   }
-  char *positions = positions_json(p);
-  weir_commit_batch *batch =
-      task_copy_commit(c->batch, &p->plan.sinks[c->sink].ns, positions, &error);
-  free(positions);
-  if (!batch) {
+  weir_commit_batch *batch = NULL;
+  status = may_commit(p, c, &error);
+  if (!status) {
+    /* The record says where the sources stood at the batch's last attempt, or nothing. */
+    const weir_commit_attempt *last = &c->batch->attempts[c->batch->n_attempts - 1];
+    char *positions = last->cursor.checkpoint == p->decided_by ? positions_json(p) : NULL;
+    batch = task_copy_commit(c->batch, positions, &error);
+    free(positions);
+    if (!batch) {
+      status = WEIR_E_NOMEM;
+      error.flags |= WEIR_ERR_RETRIABLE;
+    }
+  }
+  if (status) {
     coord_event event = {.type = COORD_COMMITTED, .sink = c->sink, .lane = COORD_NONE};
-    error.flags |= WEIR_ERR_RETRIABLE;
-    answer(p, event, WEIR_E_NOMEM, &error);
+    answer(p, event, status, &error);
     return;
   }
   send(p, c, TASK_COMMIT, COORD_COMMITTED, batch, NULL);
@@ -160,8 +187,7 @@ static void commit(weir_pipeline *p, const coord_command *c) {
 
 static void clean(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
-  weir_abort_batch *batch = task_copy_abort(c->entries, c->n_entries, c->attempt,
-                                            &p->plan.sinks[c->sink].ns, &error);
+  weir_abort_batch *batch = task_copy_abort(c->entries, c->n_entries, c->attempt, &error);
   if (batch) {
     send(p, c, TASK_CLEAN, COORD_CLEANED, NULL, batch);
     return;
@@ -171,19 +197,27 @@ static void clean(weir_pipeline *p, const coord_command *c) {
   answer(p, event, WEIR_E_NOMEM, &error);
 }
 
+/* Notes that the next start could do without, unless they show that the lease is lost. */
+static void noted(weir_pipeline *p, weir_status status, const weir_error *error) {
+  if (!status) return;
+  base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error->message);
+  coord_event event = {.type = COORD_FENCED, .sink = COORD_NONE, .lane = COORD_NONE};
+  if (status == WEIR_E_FENCED) answer(p, event, status, error);
+}
+
 static void seen(weir_pipeline *p, const coord_command *c) {
   pthread_mutex_lock(&p->lock);
   p->figures[c->sink].seen = c->cursor;
   pthread_mutex_unlock(&p->lock);
   weir_error error = {0};
-  if (weir_store_seen(p->store, p->plan.sinks[c->sink].name, &c->cursor, &error))
-    base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error.message);
+  const char *name = p->plan.sinks[c->sink].name;
+  noted(p, weir_store_seen(p->store, name, &c->cursor, &error), &error);
 }
 
 static void mark_cleaned(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
-  if (weir_store_cleaned(p->store, p->plan.sinks[c->sink].name, c->attempt, &error))
-    base_log_printf(&p->log, WEIR_LOG_WARN, "store", "%s", error.message);
+  const char *name = p->plan.sinks[c->sink].name;
+  noted(p, weir_store_cleaned(p->store, name, c->attempt, &error), &error);
 }
 
 /* ---- gates and lanes --------------------------------------------------------------------------- */
@@ -203,6 +237,13 @@ static void send_barriers(weir_pipeline *p, uint64_t attempt) {
   if (push) pipeline_post_event(p, WEIR_EVENT_BARRIER, attempt, NULL, NULL);
 }
 
+/* What the host was asked for the aborted attempt is not wanted any more. */
+static void stop_lanes(weir_pipeline *p, uint64_t generation) {
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++)
+    task_lane_stop(p->lanes[i].lane, generation);
+  pipeline_drop_events(p, WEIR_EVENT_BARRIER, NULL);
+}
+
 static void seek(weir_pipeline *p, const coord_command *c) {
   pipe_lane *lane = &p->lanes[c->lane];
   weir_error error = {0};
@@ -210,6 +251,10 @@ static void seek(weir_pipeline *p, const coord_command *c) {
   weir_status status = WEIR_OK;
   if (c->has_position)
     status = weir_bytes_copy(&position, c->position, c->position_size, &error);
+  /* Posted first: whoever reads the position takes the event back, so that it cannot send the host there
+   * a second time. */
+  if (!status && !lane->loop)
+    pipeline_post_event(p, WEIR_EVENT_REWIND, 0, &lane->input, NULL);
   if (!status)
     status = task_lane_seek(lane->lane, c->generation, &position, c->rows, &error);
   weir_bytes_release(&position);
@@ -219,8 +264,6 @@ static void seek(weir_pipeline *p, const coord_command *c) {
                          .lane = c->lane,
                          .generation = c->generation};
     answer(p, event, status, &error);
-  } else if (!lane->loop) {
-    pipeline_post_event(p, WEIR_EVENT_REWIND, 0, &lane->input, NULL);
   }
 }
 
@@ -238,7 +281,9 @@ static void tell_lane(weir_pipeline *p, const coord_command *c) {
   if (news) pipeline_post_event(p, WEIR_EVENT_COMMITTED, c->attempt, NULL, NULL);
 }
 
+/* Whoever waits in a lane comes back: nothing takes rows any more. */
 static void stop(weir_pipeline *p, const weir_error *error) {
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++) task_lane_finish(p->lanes[i].lane);
   pthread_mutex_lock(&p->lock);
   p->final = (weir_event){.struct_size = sizeof(weir_event),
                           .type = error ? WEIR_EVENT_FAILED : WEIR_EVENT_ENDED,
@@ -287,8 +332,7 @@ static void execute(weir_pipeline *p, const coord_command *c) {
       send(p, c, TASK_ROLLBACK, COORD_ROLLED_BACK, NULL, NULL);
       break;
     case COORD_STOP_LANES:
-      for (uint32_t i = 0; i < p->plan.n_lanes; i++)
-        task_lane_stop(p->lanes[i].lane, c->generation);
+      stop_lanes(p, c->generation);
       break;
     case COORD_PURGE:
       send(p, c, TASK_PURGE, COORD_PURGED, NULL, NULL);
@@ -325,8 +369,35 @@ static void copy_view(weir_pipeline *p) {
   if (view.recovered) p->phase = view.phase;
   p->attempt = view.attempt;
   p->decided = view.decided;
+  /* Recovery has published all that was decided. */
+  if (news) p->committed = view.decided;
+  for (uint32_t i = 0; i < p->plan.n_sinks; i++)
+    p->figures[i].owed = coord_owed(p->coord, i);
   if (news) pthread_cond_broadcast(&p->changed);
   pthread_mutex_unlock(&p->lock);
+}
+
+/* Sealing has no limit: a source may have good reasons. But somebody should know. */
+static void watch_sealing(weir_pipeline *p, int64_t now) {
+  uint32_t owing = 0, first = 0;
+  for (uint32_t i = p->plan.n_lanes; i-- > 0;) {
+    if (!task_lane_owes_barrier(p->lanes[i].lane)) continue;
+    first = i;
+    owing++;
+  }
+  if (!owing) {
+    p->sealing_since = 0;
+  } else if (!p->sealing_since) {
+    p->sealing_since = now;
+  } else if (now - p->sealing_since > p->plan.top.timeout_ns) {
+    base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline",
+                    "attempt %" PRIu64
+                    " waits for the barriers of %u inputs, among them "
+                    "%s, for %d s now",
+                    p->attempt, owing, p->lanes[first].name,
+                    (int)((now - p->sealing_since) / BASE_NS_PER_S));
+    p->sealing_since = now;
+  }
 }
 
 /* Deadlines, and new generations for participants that lost theirs. */
@@ -334,7 +405,9 @@ static weir_status watch(weir_pipeline *p, int64_t now, weir_error *err) {
   for (uint32_t i = 0; i < p->plan.n_sinks; i++) {
     pipe_sink *s = &p->plan.sinks[i];
     for (uint32_t k = 0; k < s->writers; k++) {
-      task_actor_watch(s->actors[k], now);
+      weir_error late = {0};
+      if (task_actor_watch(s->actors[k], now, &late))
+        base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline", "%s", late.message);
       if (!task_actor_wants_generation(s->actors[k])) continue;
       BASE_TRY(pipeline_renew(p, i, k + 1, err));
       base_log_printf(&p->log, WEIR_LOG_WARN, connector_spec_where(s->spec),
@@ -343,6 +416,7 @@ static weir_status watch(weir_pipeline *p, int64_t now, weir_error *err) {
   }
   for (uint32_t i = 0; i < p->plan.n_lanes; i++)
     if (p->lanes[i].loop) task_source_watch(p->lanes[i].loop, now);
+  watch_sealing(p, now);
   return WEIR_OK;
 }
 

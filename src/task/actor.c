@@ -8,9 +8,11 @@
  */
 #include "task/actor.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <weir/fault.h>
+
+/* Between two tries of an open that failed retriably; doubles. */
+#define OPEN_PAUSE_MIN (100 * BASE_NS_PER_MS)
 
 /* ---- counts ------------------------------------------------------------------------------ */
 
@@ -20,6 +22,8 @@ void actor_unref(task_actor *a) {
     task_queue_done(&a->queues[i]);
   for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
   for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
+  for (size_t i = 0; i < a->n_trackers; i++) weir_task_tracker_unref(a->trackers[i]);
+  free(a->trackers);
   free(a->queues);
   free(a->lanes);
   free(a->met);
@@ -34,6 +38,7 @@ void actor_unref(task_actor *a) {
 static void generation_free(generation *g) {
   task_actor *a = g->actor;
   connector_sink_unref(g->sink);
+  weir_task_tracker_unref(g->tracker);
   free(g);
   actor_unref(a);
 }
@@ -97,6 +102,16 @@ static weir_status start_thread(generation *g, const char *name, void *(*run)(vo
   return WEIR_OK;
 }
 
+/* A place for the tracker of one more generation, so that a retirement needs no memory. Lock held. */
+static weir_status reserve_tracker(task_actor *a, weir_error *err) {
+  weir_task_tracker **trackers =
+      base_realloc(a->trackers, a->n_generations + 1, sizeof(*trackers), err);
+  if (!trackers) return WEIR_E_NOMEM;
+  a->trackers = trackers;
+  a->n_generations++;
+  return WEIR_OK;
+}
+
 weir_status task_actor_start(task_actor *a, connector_sink *sink,
                              const weir_binding *binding, weir_error *err) {
   generation *g = base_calloc(1, sizeof(*g), err);
@@ -106,12 +121,13 @@ weir_status task_actor_start(task_actor *a, connector_sink *sink,
   g->sink = sink;
   g->binding = binding;
   g->opening = binding != NULL;
-  g->doing = "open";
   pthread_mutex_lock(&a->lock);
-  weir_status status = start_thread(g, a->config.name, generation_main, err);
+  weir_status status = reserve_tracker(a, err);
+  if (!status) status = start_thread(g, a->config.name, generation_main, err);
   if (!status) {
     atomic_fetch_add(&a->refs, 1);
     a->gen = g;
+    g->tracker = connector_sink_tracker(sink);
     g->has_commit_thread = a->config.overlap && a->config.participant == 1;
     if (g->has_commit_thread) {
       weir_error ignored = {0};
@@ -144,17 +160,53 @@ void task_actor_send(task_actor *a, task_job *job) {
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
+static void arm(seat *at, int64_t timeout_ns) {
+  int64_t deadline = base_deadline(timeout_ns);
+  connector_call_arm(&at->call, deadline, deadline);
+}
+
+/* In a hook, and out of it. Lock held. */
+static void sit(seat *at, const char *hook) {
+  at->doing = hook;
+  at->late_at = 0;
+}
+
+/* One try, whose failure may be followed by another. Lock held at entry and exit. */
+static weir_status try_open(generation *g, weir_error *err) {
+  task_actor *a = g->actor;
+  sit(&g->main, "open");
+  pthread_mutex_unlock(&a->lock);
+  arm(&g->main, a->config.call_timeout_ns);
+  weir_status status = connector_sink_open(g->sink, &g->main.call, g->binding, err);
+  pthread_mutex_lock(&a->lock);
+  sit(&g->main, NULL);
+  return status;
+}
+
+/* A target that is away for a moment must not end the run: an open that may be repeated is, for the
+ * length of one call's deadline in all. */
 static void open_first(generation *g) {
   task_actor *a = g->actor;
-  if (!g->opening) return;
-  int64_t deadline = base_deadline(a->config.call_timeout_ns);
-  connector_call_arm(&g->call, deadline, deadline);
-  weir_status status = connector_sink_open(g->sink, &g->call, g->binding, &g->open_error);
+  int64_t give_up = base_deadline(a->config.call_timeout_ns);
   pthread_mutex_lock(&a->lock);
-  g->open_failed = status != WEIR_OK;
-  g->opening = 0;
-  pthread_cond_broadcast(&a->wake_commit);
-  if (status && !g->retired) actor_failed(a, &g->open_error);
+  weir_status status = g->opening ? try_open(g, &g->open_error) : WEIR_OK;
+  for (int64_t pause = OPEN_PAUSE_MIN; status; pause *= 2) {
+    int64_t next = base_deadline(pause);
+    if (!(g->open_error.flags & WEIR_ERR_RETRIABLE) || next >= give_up ||
+        connector_sink_state_of(g->sink) != CONNECTOR_SINK_BOUND)
+      break;
+    while (!g->retired && !a->stopping && base_clock_mono() < next)
+      base_cond_wait_until(&a->wake, &a->lock, next);
+    if (g->retired || a->stopping) break;
+    status = try_open(g, &g->open_error);
+  }
+  if (g->opening && !g->retired) {
+    g->opening = 0;
+    g->open_failed = status != WEIR_OK;
+    pthread_cond_broadcast(&a->wake_commit);
+    if (status) generation_retire_if_terminal(g, &g->open_error, 0);
+    if (status && !g->retired) actor_failed(a, &g->open_error);
+  }
   pthread_mutex_unlock(&a->lock);
 }
 
@@ -164,22 +216,24 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
   task_lane *producer = a->lanes[lane];
   weir_error error = {0};
   weir_write_result result = {0};
-  int64_t deadline = base_deadline(a->config.write_timeout_ns);
-  g->doing = "write_batch";
+  sit(&g->main, "write_batch");
   pthread_mutex_unlock(&a->lock);
   task_lane_room(producer);
-  connector_call_arm(&g->call, deadline, deadline);
+  arm(&g->main, a->config.write_timeout_ns);
   weir_status status =
       WEIR_FAULT("task.write")
           ? weir_error_set(&error, WEIR_E_IO, WEIR_ERR_RETRIABLE,
                            "sink %s: cannot take a batch", a->config.name)
-          : connector_sink_write_batch(g->sink, &g->call, item->batch, &result, &error);
+          : connector_sink_write_batch(g->sink, &g->main.call, item->batch, &result,
+                                       &error);
   weir_batch_unref(item->batch);
   pthread_mutex_lock(&a->lock);
+  sit(&g->main, NULL);
   if (g->retired) return;
   if (status) {
     a->gate = 0; /* nothing more of this attempt: an abort follows */
-    actor_failed(a, &error);
+    generation_retire_if_terminal(g, &error, 0);
+    if (!g->retired) actor_failed(a, &error);
     return;
   }
   a->rows += result.records;
@@ -194,16 +248,17 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
 static void flush(generation *g) {
   task_actor *a = g->actor;
   weir_error error = {0};
-  int64_t deadline = base_deadline(a->config.call_timeout_ns);
-  g->doing = "flush";
+  sit(&g->main, "flush");
   a->dirty_since = 0;
   pthread_mutex_unlock(&a->lock);
-  connector_call_arm(&g->call, deadline, deadline);
-  weir_status status = connector_sink_flush(g->sink, &g->call, &error);
+  arm(&g->main, a->config.call_timeout_ns);
+  weir_status status = connector_sink_flush(g->sink, &g->main.call, &error);
   pthread_mutex_lock(&a->lock);
+  sit(&g->main, NULL);
   if (!status || g->retired) return;
   a->gate = 0;
-  actor_failed(a, &error);
+  generation_retire_if_terminal(g, &error, 0);
+  if (!g->retired) actor_failed(a, &error);
 }
 
 static int64_t flush_at(const task_actor *a) {
@@ -220,7 +275,7 @@ static int turn(generation *g) {
   if (!job && !g->has_commit_thread) job = job_list_take(&a->commit_jobs);
   if (job) {
     pthread_mutex_unlock(&a->lock);
-    generation_run(g, job, &g->call);
+    generation_run(g, &g->main, job);
     pthread_mutex_lock(&a->lock);
     return 1;
   }
@@ -249,12 +304,26 @@ static void thread_over(generation *g) {
   task_actor *a = g->actor;
   atomic_fetch_add(&a->refs, 1);
   g->threads--;
+  if (g->retired) a->strays--;
   pthread_cond_broadcast(&a->over);
   pthread_cond_broadcast(&a->wake);
   int last = atomic_fetch_sub(&g->refs, 1) == 1;
   pthread_mutex_unlock(&a->lock);
   if (last) generation_free(g);
   actor_unref(a);
+}
+
+/* Lock held at entry and exit. */
+static void close_sink(generation *g) {
+  task_actor *a = g->actor;
+  weir_error error = {0};
+  sit(&g->main, "close");
+  pthread_mutex_unlock(&a->lock);
+  arm(&g->main, a->config.call_timeout_ns);
+  weir_status status = connector_sink_close(g->sink, &g->main.call, &error);
+  pthread_mutex_lock(&a->lock);
+  sit(&g->main, NULL);
+  if (status && !g->retired) a->close_error = error;
 }
 
 void *generation_main(void *arg) {
@@ -266,16 +335,7 @@ void *generation_main(void *arg) {
   /* The committer's thread ends first: close is the last call. */
   while (!g->retired && g->threads > 1)
     base_cond_wait_until(&a->wake, &a->lock, BASE_FOREVER);
-  if (!g->retired) {
-    weir_error error = {0};
-    int64_t deadline = base_deadline(a->config.call_timeout_ns);
-    g->doing = "close";
-    pthread_mutex_unlock(&a->lock);
-    connector_call_arm(&g->call, deadline, deadline);
-    weir_status status = connector_sink_close(g->sink, &g->call, &error);
-    pthread_mutex_lock(&a->lock);
-    if (status && !g->retired && !g->open_failed) actor_failed(a, &error);
-  }
+  if (!g->retired && !g->opening && !g->open_failed) close_sink(g);
   thread_over(g);
   return NULL;
 }
@@ -288,7 +348,7 @@ void *generation_commit_main(void *arg) {
     task_job *job = g->opening ? NULL : job_list_take(&a->commit_jobs);
     if (job) {
       pthread_mutex_unlock(&a->lock);
-      generation_run(g, job, &g->commit_call);
+      generation_run(g, &g->committer, job);
       pthread_mutex_lock(&a->lock);
     } else if (a->stopping) {
       break;
@@ -300,68 +360,7 @@ void *generation_commit_main(void *arg) {
   return NULL;
 }
 
-/* ---- deadlines and the end --------------------------------------------------------------------- */
-
-static void drop_undecided_jobs(task_actor *a) {
-  job_list kept = {0};
-  for (task_job *job; (job = job_list_take(&a->jobs));) {
-    if (job->type == TASK_GET_INTENT || job->type == TASK_BEGIN ||
-        job->type == TASK_PRE_COMMIT)
-      task_job_free(job); /* an abort is under way: nobody waits for the answer */
-    else
-      job_list_add(&kept, job);
-  }
-  a->jobs = kept;
-}
-
-/* From here on the generation's threads find `retired` and leave. Lock held. */
-static void retire(task_actor *a, generation *g, const weir_error *error) {
-  g->retired = 1;
-  connector_sink_retire(g->sink);
-  connector_call_give_up(&g->call);
-  connector_call_give_up(&g->commit_call);
-  a->gen = NULL;
-  a->gate = 0;
-  drop_undecided_jobs(a);
-  coord_event event = {0};
-  if (g->has_job) actor_answer(a, &g->job, &event, error);
-  event = (coord_event){0};
-  if (g->has_commit_job) {
-    weir_error doubt = *error;
-    doubt.flags |= WEIR_ERR_IN_DOUBT;
-    actor_answer(a, &g->commit_job, &event, &doubt);
-  }
-  if (!g->has_job) actor_failed(a, error);
-  pthread_cond_broadcast(&a->wake);
-  pthread_cond_broadcast(&a->wake_commit);
-}
-
-void task_actor_watch(task_actor *a, int64_t now_ns) {
-  generation *dropped = NULL;
-  pthread_mutex_lock(&a->lock);
-  generation *g = a->gen;
-  if (g) {
-    int late = connector_call_expire(&g->call, now_ns);
-    /* A commit that does not come back is waited for, unless the target's own step is conditional. */
-    int late_commit =
-        connector_call_expire(&g->commit_call, now_ns) && a->config.cas_commit;
-    if ((late || late_commit) && !a->config.cancel_safe) {
-      weir_error error = {0};
-      weir_error_set(
-          &error, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
-          "sink %s: participant %u: %s did not come back before its deadline; this "
-          "instance of the connector is not used again",
-          a->config.name, a->config.participant,
-          late_commit   ? "commit"
-          : !g->has_job ? g->doing
-                        : "a checkpoint step");
-      retire(a, g, &error);
-      dropped = g;
-    }
-  }
-  pthread_mutex_unlock(&a->lock);
-  if (dropped) generation_unref(dropped);
-}
+/* ---- the end ----------------------------------------------------------------------------------- */
 
 void task_actor_totals(task_actor *a, uint64_t *rows, uint64_t *bytes) {
   pthread_mutex_lock(&a->lock);
@@ -370,34 +369,66 @@ void task_actor_totals(task_actor *a, uint64_t *rows, uint64_t *bytes) {
   pthread_mutex_unlock(&a->lock);
 }
 
-weir_status task_actor_stop(task_actor *a, int64_t deadline_ns, weir_error *err) {
-  weir_status status = WEIR_OK;
+void task_actor_stop(task_actor *a) {
   pthread_mutex_lock(&a->lock);
   a->stopping = 1;
   for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
   for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
   pthread_cond_broadcast(&a->wake);
   pthread_cond_broadcast(&a->wake_commit);
+  pthread_mutex_unlock(&a->lock);
+}
+
+/* Lock held. */
+static weir_status leave_behind(generation *g, weir_error *err) {
+  task_actor *a = g->actor;
+  const char *doing = g->committer.doing ? g->committer.doing : g->main.doing;
+  g->retired = 1;
+  a->strays += g->threads;
+  connector_sink_retire(g->sink);
+  connector_call_give_up(&g->main.call);
+  connector_call_give_up(&g->committer.call);
+  pthread_cond_broadcast(&a->wake);
+  pthread_cond_broadcast(&a->wake_commit);
+  return weir_error_set(
+      err, WEIR_E_TIMEOUT, 0,
+      "sink %s: participant %u: %s did not come back; its thread is left behind",
+      a->config.name, a->config.participant, doing ? doing : "a call");
+}
+
+/* Detached tasks of generations that are released; no other thread is left to add one. */
+static weir_status wait_for_trackers(task_actor *a, int64_t deadline_ns,
+                                     weir_error *err) {
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < a->n_trackers && !status; i++) {
+    int64_t left = deadline_ns - base_clock_mono();
+    status = weir_task_tracker_wait(a->trackers[i], left > 0 ? left : 0, err);
+    if (status)
+      weir_error_prefix(err, status, "sink %s: participant %u", a->config.name,
+                        a->config.participant);
+  }
+  return status;
+}
+
+weir_status task_actor_join(task_actor *a, int64_t deadline_ns, weir_error *err) {
+  weir_status status = WEIR_OK;
+  pthread_mutex_lock(&a->lock);
   generation *g = a->gen;
   while (g && g->threads && base_cond_wait_until(&a->over, &a->lock, deadline_ns))
     continue;
-  if (g && g->threads) {
-    g->retired = 1;
-    connector_sink_retire(g->sink);
-    connector_call_give_up(&g->call);
-    connector_call_give_up(&g->commit_call);
-    status = weir_error_set(
-        err, WEIR_E_TIMEOUT, 0,
-        "sink %s: participant %u: %s did not come back; its thread is left behind",
-        a->config.name, a->config.participant,
-        g->has_commit_job ? "the commit"
-        : g->has_job      ? "a checkpoint step"
-        : g->doing        ? g->doing
-                          : "a call");
+  if (g && g->threads) status = leave_behind(g, err);
+  if (g && g->tracker) {
+    a->trackers[a->n_trackers++] = g->tracker;
+    g->tracker = NULL;
   }
   a->gen = NULL;
   pthread_mutex_unlock(&a->lock);
   if (g) generation_unref(g);
+  if (!status) status = wait_for_trackers(a, deadline_ns, err);
+  if (!status && a->close_error.code) {
+    *err = a->close_error;
+    status = err->code;
+  }
   return status;
 }
 

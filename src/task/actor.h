@@ -6,22 +6,30 @@
 #include "task/queue.h"
 #include "task/task.h"
 
+/* What one thread of a generation is at. Under the actor's lock, but for the call, which is atomic. */
+typedef struct seat {
+  weir_call call;
+  task_job job; /* answered by the watchdog when the thread does not come back */
+  int has_job;
+  const char *doing; /* the hook it is in; NULL: none */
+  int64_t
+      late_at; /* since when a cancel-safe hook has been past its deadline; 0: it is not */
+} seat;
+
 /* One live instance of the connector with the threads that may call it. Counted: the actor's reference
  * and one per thread; a thread that hangs in the connector keeps it, the actor and nothing else. */
 typedef struct generation {
   atomic_int refs;
   task_actor *actor;
   connector_sink *sink;
+  weir_task_tracker *tracker;  /* of the connector's detached tasks; NULL: none */
   const weir_binding *binding; /* not open yet: the thread opens it first */
-  weir_call call, commit_call;
-  /* what each thread is at, for the watchdog's answer; under the actor's lock */
-  task_job job, commit_job;
-  int has_job, has_commit_job;
-  const char *doing;
-  int retired; /* under the actor's lock: touch nothing of the actor any more */
-  int threads; /* running; under the actor's lock */
+  seat main, committer;
+  /* below: under the actor's lock */
+  int retired; /* touch nothing of the actor any more */
+  int threads; /* running */
   int has_commit_thread;
-  int opening; /* the commit thread waits until it is over; under the actor's lock */
+  int opening; /* the commit thread waits until it is over */
   int open_failed;
   weir_error open_error;
 } generation;
@@ -48,6 +56,10 @@ struct task_actor {
   uint64_t rows, nbytes; /* taken in this attempt */
   int gate;              /* open */
   int stopping;
+  int strays;                   /* threads of retired generations that are not back */
+  weir_task_tracker **trackers; /* of generations that are over; room for every one */
+  size_t n_trackers, n_generations;
+  weir_error close_error;
   int64_t dirty_since; /* the oldest row's time in the connector's buffer; 0: empty */
   uint64_t total_rows, total_bytes;
 };
@@ -59,14 +71,25 @@ void generation_unref(generation *g);
 void job_list_add(job_list *list, task_job *job);
 task_job *job_list_take(job_list *list);
 void task_job_free(task_job *job);
+const char *task_job_name(task_job_type type); /* the hook it is made for */
+/* Whether its failure makes the coordinator give the attempt up, or stop. */
+int task_job_ends_attempt(task_job_type type);
 
-/* Runs a job on the present thread with the given call and posts its answer, unless the generation was
- * retired meanwhile. Lock not held. */
-void generation_run(generation *g, task_job *job, weir_call *call);
+/* Runs a job on the present thread, at its seat, and posts its answer, unless the generation was retired
+ * meanwhile. Frees it. Lock not held. */
+void generation_run(generation *g, seat *at, task_job *job);
 /* Posts the answer that `job` owes. */
 void actor_answer(task_actor *actor, const task_job *job, coord_event *event,
                   const weir_error *error);
 void actor_failed(task_actor *actor, const weir_error *error);
+
+/* retire.c. From here on the generation's threads find `retired` and leave, and what they and the queue
+ * owe is answered with `error`. `told`: the coordinator knows already that the attempt is lost. Lock
+ * held. */
+void generation_retire(generation *g, const weir_error *error, int told);
+/* Retires it when the connector made itself terminal: a hook that came back after its deadline. Lock
+ * held. */
+void generation_retire_if_terminal(generation *g, const weir_error *error, int told);
 
 /* The thread functions (actor.c). */
 void *generation_main(void *arg);

@@ -51,6 +51,25 @@ static coord_event_type answer_type(task_job_type type) {
   return COORD_FAILED;
 }
 
+const char *task_job_name(task_job_type type) {
+  static const char *const names[] = {
+      [TASK_GET_INTENT] = "checkpoint_artifact_intent",
+      [TASK_BEGIN] = "begin_epoch",
+      [TASK_PRE_COMMIT] = "pre_commit",
+      [TASK_ROLLBACK] = "rollback_epoch",
+      [TASK_PURGE] = "a purge",
+      [TASK_TAKE_OVER] = "take_over or observe_cursor",
+      [TASK_COMMIT] = "commit_aggregated",
+      [TASK_CLEAN] = "clean",
+  };
+  return names[type];
+}
+
+int task_job_ends_attempt(task_job_type type) {
+  return type == TASK_GET_INTENT || type == TASK_BEGIN || type == TASK_PRE_COMMIT ||
+         type == TASK_ROLLBACK;
+}
+
 void actor_answer(task_actor *actor, const task_job *job, coord_event *event,
                   const weir_error *error) {
   event->type = answer_type(job->type);
@@ -123,14 +142,17 @@ static weir_status run(generation *g, weir_call *call, task_job *job, coord_even
   return WEIR_OK;
 }
 
-void generation_run(generation *g, task_job *job, weir_call *call) {
+void generation_run(generation *g, seat *at, task_job *job) {
   task_actor *a = g->actor;
-  int commits = call == &g->commit_call;
   coord_event event = {0};
   weir_error error = {0};
   pthread_mutex_lock(&a->lock);
-  *(commits ? &g->commit_job : &g->job) = *job;
-  *(commits ? &g->has_commit_job : &g->has_job) = 1;
+  at->job = *job;
+  at->has_job = 1;
+  at->doing = task_job_name(job->type);
+  at->late_at = 0;
+  /* The attempt is over: what is queued behind its last batch taken waits for the purge. */
+  if (job->type == TASK_ROLLBACK) a->gate = 0;
   int open_failed = g->open_failed;
   pthread_mutex_unlock(&a->lock);
 
@@ -140,16 +162,19 @@ void generation_run(generation *g, task_job *job, weir_call *call) {
     status = error.code;
   } else {
     int64_t deadline = base_deadline(job->timeout_ns);
-    connector_call_arm(call, deadline, deadline);
-    status = run(g, call, job, &event, &error);
+    connector_call_arm(&at->call, deadline, deadline);
+    status = run(g, &at->call, job, &event, &error);
   }
 
   pthread_mutex_lock(&a->lock);
-  *(commits ? &g->has_commit_job : &g->has_job) = 0;
+  at->has_job = 0;
+  at->doing = NULL;
   if (!g->retired) {
     if (job->type == TASK_PURGE) actor_purge(a, job->generation);
     if (job->type == TASK_PRE_COMMIT && !status) a->dirty_since = 0;
     actor_answer(a, job, &event, status ? &error : NULL);
+    if (status)
+      generation_retire_if_terminal(g, &error, task_job_ends_attempt(job->type));
   }
   pthread_mutex_unlock(&a->lock);
   weir_bytes_release(&event.bytes);
@@ -159,8 +184,7 @@ void generation_run(generation *g, task_job *job, weir_call *call) {
 
 /* ---- deep copies: one block each ------------------------------------------------------------ */
 
-weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
-                                    const weir_namespace *ns, const char *positions,
+weir_commit_batch *task_copy_commit(const weir_commit_batch *batch, const char *positions,
                                     weir_error *err) {
   size_t entries = 0, positions_size = positions ? strlen(positions) + 1 : 0;
   size_t bytes = positions_size;
@@ -179,7 +203,6 @@ weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
   weir_commit_entry *entry = (weir_commit_entry *)(attempts + batch->n_attempts);
   char *data = (char *)(entry + entries);
   *copy = *batch;
-  copy->ns = ns;
   copy->accepted = accepted;
   copy->attempts = attempts;
   copy->positions = NULL;
@@ -203,8 +226,7 @@ weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
 }
 
 weir_abort_batch *task_copy_abort(const weir_store_entry *entries, size_t n,
-                                  uint64_t attempt, const weir_namespace *ns,
-                                  weir_error *err) {
+                                  uint64_t attempt, weir_error *err) {
   size_t bytes = 0;
   for (size_t i = 0; i < n; i++) bytes += entries[i].size;
   weir_abort_batch *copy =
@@ -212,7 +234,7 @@ weir_abort_batch *task_copy_abort(const weir_store_entry *entries, size_t n,
   if (!copy) return NULL;
   weir_abort_entry *v = (weir_abort_entry *)(copy + 1);
   uint8_t *data = (uint8_t *)(v + n);
-  *copy = (weir_abort_batch){sizeof(*copy), ns, v, n};
+  *copy = (weir_abort_batch){sizeof(*copy), NULL, v, n};
   for (size_t i = 0; i < n; i++) {
     v[i] = (weir_abort_entry){.checkpoint = attempt,
                               .participant_id = entries[i].participant_id,

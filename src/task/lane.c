@@ -12,7 +12,9 @@ typedef struct output {
 } output;
 
 struct task_lane {
+  atomic_int refs;
   task_lane_config config;
+  char *name; /* one's own: what config.name points to */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   output *outputs;
@@ -33,10 +35,17 @@ weir_status task_lane_new(const task_lane_config *config, task_lane **out,
   if (!lane) return WEIR_E_NOMEM;
   lane->config = *config;
   lane->rows = config->rows;
+  atomic_init(&lane->refs, 1);
   weir_status status = base_mutex_init(&lane->lock, err);
   if (status) goto fail_lock;
   status = base_cond_init(&lane->changed, err);
   if (status) goto fail_cond;
+  lane->config.name = lane->name = base_strdup(config->name, err);
+  lane->config.mailbox = task_mailbox_ref(config->mailbox);
+  if (!lane->name) {
+    task_lane_unref(lane);
+    return WEIR_E_NOMEM;
+  }
   *out = lane;
   return WEIR_OK;
 fail_cond:
@@ -46,8 +55,15 @@ fail_lock:
   return status;
 }
 
-void task_lane_free(task_lane *lane) {
-  if (!lane) return;
+task_lane *task_lane_ref(task_lane *lane) {
+  atomic_fetch_add(&lane->refs, 1);
+  return lane;
+}
+
+void task_lane_unref(task_lane *lane) {
+  if (!lane || atomic_fetch_sub(&lane->refs, 1) != 1) return;
+  task_mailbox_unref(lane->config.mailbox);
+  free(lane->name);
   for (size_t i = 0; i < lane->n_outputs; i++) free(lane->outputs[i].participants);
   free(lane->outputs);
   weir_bytes_release(&lane->seek_position);
@@ -88,7 +104,7 @@ static int find_room(task_lane *lane, uint64_t nbytes) {
 }
 
 static weir_status closed_to_pushes(const task_lane *lane, weir_error *err) {
-  if (lane->finished)
+  if (lane->finished && !lane->ended)
     return weir_error_set(err, WEIR_E_ENDED, 0, "source %s: the pipeline has stopped",
                           lane->config.name);
   if (lane->stopped)
@@ -308,6 +324,13 @@ void task_lane_finish(task_lane *lane) {
   lane->finished = 1;
   pthread_cond_broadcast(&lane->changed);
   pthread_mutex_unlock(&lane->lock);
+}
+
+int task_lane_owes_barrier(task_lane *lane) {
+  pthread_mutex_lock(&lane->lock);
+  int owes = lane->wanted != 0;
+  pthread_mutex_unlock(&lane->lock);
+  return owes;
 }
 
 uint64_t task_lane_rows(task_lane *lane) {

@@ -10,6 +10,7 @@ typedef struct letter {
 } letter;
 
 struct task_mailbox {
+  atomic_int refs;
   pthread_mutex_t lock;
   pthread_cond_t arrived;
   letter *first, **last;
@@ -24,6 +25,7 @@ weir_status task_mailbox_new(task_mailbox **out, weir_error *err) {
   status = base_cond_init(&box->arrived, err);
   if (status) goto fail_cond;
   box->last = &box->first;
+  atomic_init(&box->refs, 1);
   *out = box;
   return WEIR_OK;
 fail_cond:
@@ -39,8 +41,13 @@ static void letter_free(letter *l) {
   free(l);
 }
 
-void task_mailbox_free(task_mailbox *box) {
-  if (!box) return;
+task_mailbox *task_mailbox_ref(task_mailbox *box) {
+  atomic_fetch_add(&box->refs, 1);
+  return box;
+}
+
+void task_mailbox_unref(task_mailbox *box) {
+  if (!box || atomic_fetch_sub(&box->refs, 1) != 1) return;
   for (letter *l = box->first; l;) {
     letter *next = l->link;
     letter_free(l);

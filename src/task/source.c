@@ -8,8 +8,8 @@
 
 /* How long a read may wait for rows: the longest that a barrier, a seek or the end waits for it. */
 #define READ_WAIT (50 * BASE_NS_PER_MS)
-/* Before the next read of a source that had nothing and did not wait itself. */
-#define NOTHING_WAIT (2 * BASE_NS_PER_MS)
+/* Before the next read of a source that had nothing and did not wait itself; doubles up to READ_WAIT. */
+#define NOTHING_WAIT_MIN (2 * BASE_NS_PER_MS)
 
 struct task_source {
   atomic_int
@@ -21,6 +21,7 @@ struct task_source {
   pthread_cond_t over;
   /* under lock */
   int running;
+  int seeking; /* a COORD_SOUGHT is owed, by the thread or, when it hangs, by the watch */
   uint64_t committed; /* newest checkpoint to tell; 0: none */
   weir_bytes committed_position;
   /* the thread's own */
@@ -32,6 +33,8 @@ static void source_unref(task_source *s) {
   if (atomic_fetch_sub(&s->refs, 1) != 1) return;
   connector_source_unref(s->source);
   weir_bytes_release(&s->committed_position);
+  task_lane_unref(s->config.lane);
+  task_mailbox_unref(s->config.mailbox);
   pthread_cond_destroy(&s->over);
   pthread_mutex_destroy(&s->lock);
   free(s);
@@ -52,7 +55,14 @@ static void post_failure(task_source *s, const weir_error *error) {
   task_mailbox_post(s->config.mailbox, &event);
 }
 
-static void fail(task_source *s, const weir_error *error) {
+/* A source that is terminal cannot be sought, so there is nothing to try again. */
+static void drop_hope(const task_source *s, weir_error *error) {
+  if (connector_source_state_of(s->source) == CONNECTOR_SOURCE_RETIRED)
+    error->flags &= ~(uint32_t)WEIR_ERR_RETRIABLE;
+}
+
+static void fail(task_source *s, weir_error *error) {
+  drop_hope(s, error);
   post_failure(s, error);
   s->failed = 1;
 }
@@ -64,7 +74,7 @@ static weir_status hiccup(const task_source *s, const char *what, weir_error *er
 }
 
 /* A push, barrier or end that a rewind or the finish overtook is no failure. */
-static void note(task_source *s, weir_status status, const weir_error *error) {
+static void note(task_source *s, weir_status status, weir_error *error) {
   if (status && status != WEIR_E_REWOUND && status != WEIR_E_ENDED) fail(s, error);
 }
 
@@ -83,10 +93,20 @@ static void tell_committed(task_source *s) {
   weir_bytes_release(&position);
 }
 
+/* Sets the flag to `to`; what it was. */
+static int set_seeking(task_source *s, int to) {
+  pthread_mutex_lock(&s->lock);
+  int was = s->seeking;
+  s->seeking = to;
+  pthread_mutex_unlock(&s->lock);
+  return was;
+}
+
 static void seek(task_source *s) {
   weir_bytes position = {0};
   if (!task_lane_take_seek(s->config.lane, &position)) return;
   weir_error error = {0};
+  set_seeking(s, 1);
   arm(s, 0);
   weir_status status =
       WEIR_FAULT("task.seek")
@@ -94,7 +114,8 @@ static void seek(task_source *s) {
           : connector_source_seek(s->source, &s->call, &position, &error);
   weir_bytes_release(&position);
   if (!status) s->failed = s->ended = 0;
-  task_lane_live(s->config.lane, status ? &error : NULL);
+  if (status) drop_hope(s, &error);
+  if (set_seeking(s, 0)) task_lane_live(s->config.lane, status ? &error : NULL);
 }
 
 static void send_mark(task_source *s, uint64_t attempt) {
@@ -134,11 +155,11 @@ static int read_once(task_source *s) {
 
 static void *source_main(void *arg) {
   task_source *s = arg;
-  int nothing = 0;
+  int64_t nothing = 0; /* how long to wait before the next read */
   task_lane_wish wish = {0};
   for (;;) {
     int idle = s->failed || s->ended || wish.stopped;
-    int64_t until = idle ? BASE_FOREVER : nothing ? base_deadline(NOTHING_WAIT) : 0;
+    int64_t until = idle ? BASE_FOREVER : nothing ? base_deadline(nothing) : 0;
     task_lane_wishes(s->config.lane, until, idle, &wish);
     if (wish.finished) break;
     tell_committed(s);
@@ -154,7 +175,8 @@ static void *source_main(void *arg) {
     } else if (wish.drain) {
       send_mark(s, 0);
     } else {
-      nothing = read_once(s);
+      nothing = !read_once(s) ? 0 : nothing ? nothing * 2 : NOTHING_WAIT_MIN;
+      if (nothing > READ_WAIT) nothing = READ_WAIT;
     }
   }
   weir_error error = {0};
@@ -181,6 +203,8 @@ weir_status task_source_start(const task_source_config *config, connector_source
   if (status) goto fail_cond;
   s->source = source;
   s->running = 1;
+  s->config.lane = task_lane_ref(config->lane);
+  s->config.mailbox = task_mailbox_ref(config->mailbox);
   pthread_t thread;
   status = base_thread_start(&thread, config->name, source_main, s, err);
   if (status) goto fail_thread;
@@ -188,6 +212,8 @@ weir_status task_source_start(const task_source_config *config, connector_source
   *out = s;
   return WEIR_OK;
 fail_thread:
+  task_lane_unref(s->config.lane);
+  task_mailbox_unref(s->config.mailbox);
   pthread_cond_destroy(&s->over);
 fail_cond:
   pthread_mutex_destroy(&s->lock);
@@ -215,15 +241,18 @@ void task_source_watch(task_source *s, int64_t now_ns) {
       connector_source_is_cancel_safe(s->source))
     return;
   weir_error error = {0};
-  weir_error_set(&error, WEIR_E_TIMEOUT, 0,
-                 "source %s: a call did not come back before its deadline; stop and run "
-                 "again once the "
-                 "source answers",
-                 s->config.name);
-  post_failure(s, &error);
+  weir_error_set(
+      &error, WEIR_E_TIMEOUT, 0,
+      "source %s: a call did not come back before its deadline; run again once "
+      "the source answers",
+      s->config.name);
+  if (set_seeking(s, 0))
+    task_lane_live(s->config.lane, &error);
+  else
+    post_failure(s, &error);
 }
 
-weir_status task_source_stop(task_source *s, int64_t deadline_ns, weir_error *err) {
+weir_status task_source_join(task_source *s, int64_t deadline_ns, weir_error *err) {
   weir_status status = WEIR_OK;
   pthread_mutex_lock(&s->lock);
   while (s->running && base_cond_wait_until(&s->over, &s->lock, deadline_ns)) continue;

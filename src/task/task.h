@@ -9,8 +9,8 @@
  * What happens is posted to one mailbox as coordinator events; what to do comes back as jobs. No
  * function here decides anything about an attempt.
  *
- * Threads are never killed. One that hangs in a connector when its owner stops is left behind: the stop
- * function says so, and the owner must then leave the lanes and the mailbox where they are.
+ * Threads are never killed. One that hangs in a connector when its owner stops is left behind: the join
+ * function says so. What it can reach is counted, and freed once it is back.
  *
  * Locks, in the order in which they may be held together: lane -> actor -> mailbox. A connector is
  * called with no lock held.
@@ -29,7 +29,8 @@
 typedef struct task_mailbox task_mailbox;
 
 weir_status task_mailbox_new(task_mailbox **out, weir_error *err);
-void task_mailbox_free(task_mailbox *box); /* once no thread posts any more */
+task_mailbox *task_mailbox_ref(task_mailbox *box);
+void task_mailbox_unref(task_mailbox *box); /* NULL is a no-op */
 /* Copies the event and its error; bytes with a release are moved. Cannot fail for the caller: without
  * memory the reader gets the flag `lost` and must stop. */
 void task_mailbox_post(task_mailbox *box, coord_event *event);
@@ -66,7 +67,6 @@ typedef struct task_job {
 typedef struct task_actor_config {
   uint32_t sink, participant;
   const char *name; /* of the sink, for threads and messages; borrowed for life */
-  const weir_namespace *ns;
   task_mailbox *mailbox;
   uint32_t n_lanes;   /* queues, by lane index of the pipeline; unused ones stay empty */
   const uint8_t *fed; /* n_lanes flags: which lanes feed this sink */
@@ -88,14 +88,21 @@ int task_actor_wants_generation(task_actor *actor);
 void task_actor_send(task_actor *actor, task_job *job);
 /* Opens the gate for `attempt`: rows may pass until every live queue's barrier is met. */
 void task_actor_open_gate(task_actor *actor, uint64_t attempt);
-/* Cancels, and under `retire` retires, a call that is past its deadline. Coordinator thread. */
-void task_actor_watch(task_actor *actor, int64_t now_ns);
+/* Cancels a hook that is past its deadline. Under `retire`, and when a cancel-safe one does not come back
+ * in the same time again, its generation is over: what it owes is answered, 1 is returned and *what says
+ * so. Coordinator thread. */
+int task_actor_watch(task_actor *actor, int64_t now_ns, weir_error *what);
+/* Threads and detached tasks of generations that are over: they may still do something to the target. */
+size_t task_actor_strays(task_actor *actor);
+size_t task_actor_detached(task_actor *actor); /* the tasks alone */
 /* Rows and bytes written by all generations. */
 void task_actor_totals(task_actor *actor, uint64_t *rows, uint64_t *bytes);
-/* Asks the thread to close the connector and end; waits until `deadline_ns`. A thread that does not come
- * back in time is left behind with what it holds, named in *err (WEIR_E_TIMEOUT). */
-weir_status task_actor_stop(task_actor *actor, int64_t deadline_ns, weir_error *err);
-void task_actor_free(task_actor *actor); /* after stop; NULL is a no-op */
+/* Asks the threads to close the connector and end; queued jobs are dropped. */
+void task_actor_stop(task_actor *actor);
+/* After it: waits until `deadline_ns`. A thread or detached task that does not come back in time is left
+ * behind with what it holds (WEIR_E_TIMEOUT); else what close said. */
+weir_status task_actor_join(task_actor *actor, int64_t deadline_ns, weir_error *err);
+void task_actor_free(task_actor *actor); /* after join; NULL is a no-op */
 
 /* The lane's side of an actor's queues. room: whether a batch of that size may be queued (and one more
  * item without an allocation); add: takes the batch's reference over, cannot fail after room or reserve. */
@@ -122,7 +129,7 @@ void task_lane_room(task_lane *lane);
 
 typedef struct task_lane_config {
   uint32_t index;
-  const char *name; /* borrowed for life */
+  const char *name; /* copied */
   task_mailbox *mailbox;
   uint64_t rows; /* delivered before this run */
   void (*on_room)(
@@ -136,7 +143,9 @@ weir_status task_lane_new(const task_lane_config *config, task_lane **out,
 /* The participants of one more sink that this lane feeds. Before the first push. */
 weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
                               uint32_t n, weir_error *err);
-void task_lane_free(task_lane *lane);
+/* Counted, with the mailbox: a source that hangs may come back to both after everything else is gone. */
+task_lane *task_lane_ref(task_lane *lane);
+void task_lane_unref(task_lane *lane); /* NULL is a no-op */
 
 /* Producer's side, one thread at a time. push takes its own reference. */
 weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
@@ -168,7 +177,10 @@ void task_lane_stop(task_lane *lane, uint64_t generation);
 weir_status task_lane_seek(task_lane *lane, uint64_t generation,
                            const weir_bytes *position, uint64_t rows, weir_error *err);
 void task_lane_drain(task_lane *lane);
+/* The pipeline is over: whoever waits in the lane comes back with WEIR_E_ENDED. */
 void task_lane_finish(task_lane *lane);
+/* Whether a barrier was asked for and has not come. */
+int task_lane_owes_barrier(task_lane *lane);
 
 /* Producer's side of a seek: 1 and the position to go to; then live (posts COORD_SOUGHT). */
 int task_lane_take_seek(task_lane *lane, weir_bytes *position);
@@ -195,16 +207,15 @@ void task_source_committed(task_source *source, uint64_t checkpoint,
                            const weir_bytes *position);
 /* Gives up a read that is past its limit; posts COORD_FAILED. Coordinator thread. */
 void task_source_watch(task_source *source, int64_t now_ns);
-/* After task_lane_finish: closes the source; as task_actor_stop. */
-weir_status task_source_stop(task_source *source, int64_t deadline_ns, weir_error *err);
+/* After task_lane_finish, upon which the thread closes the source: as task_actor_join. */
+weir_status task_source_join(task_source *source, int64_t deadline_ns, weir_error *err);
 void task_source_free(task_source *source);
 
-/* ---- deep copies for jobs; one block each, to free() */
-weir_commit_batch *task_copy_commit(const weir_commit_batch *batch,
-                                    const weir_namespace *ns, const char *positions,
+/* ---- deep copies for jobs; one block each, to free(). Without a namespace: the connector's own is
+ * filled in, which a thread that is left behind still finds. */
+weir_commit_batch *task_copy_commit(const weir_commit_batch *batch, const char *positions,
                                     weir_error *err);
 weir_abort_batch *task_copy_abort(const weir_store_entry *entries, size_t n,
-                                  uint64_t attempt, const weir_namespace *ns,
-                                  weir_error *err);
+                                  uint64_t attempt, weir_error *err);
 
 #endif

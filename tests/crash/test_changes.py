@@ -33,7 +33,7 @@ def test_sink_removed_with_something_unresolved(tmp_path, weir_faults_bin):
     for verb in ("run", "recover"):
         refused = case.run(verb=verb)
         assert refused.returncode == 2, refused.stderr
-        assert "sink pond was removed" in refused.stderr and "weir recover" in refused.stderr, refused.stderr
+        assert "sink pond is no longer in the pipeline" in refused.stderr and "weir recover" in refused.stderr, refused.stderr
     # The way out that the message names.
     case.configure(sinks="lake pond")
     assert case.run(verb="recover").returncode == 0

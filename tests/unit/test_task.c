@@ -155,7 +155,6 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
   for (uint32_t i = 0; i < actors; i++) {
     task_actor_config config = {.participant = i + 1,
                                 .name = "lake",
-                                .ns = &s->ns,
                                 .mailbox = s->box,
                                 .n_lanes = lanes,
                                 .fed = s->fed,
@@ -178,16 +177,21 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
   }
 }
 
+static weir_status stop(stand *s, uint32_t actor, int64_t timeout, weir_error *err) {
+  task_actor_stop(s->actors[actor]);
+  return task_actor_join(s->actors[actor], base_deadline(timeout), err);
+}
+
 static void stand_down(stand *s) {
   atomic_store(&the_probe.hang, 0);
   for (uint32_t i = 0; i < s->n_lanes; i++) task_lane_finish(s->lanes[i]);
   for (uint32_t i = 0; i < s->n_actors; i++) {
-    assert_int_equal(task_actor_stop(s->actors[i], base_deadline(SOON), NULL), WEIR_OK);
+    assert_int_equal(stop(s, i, SOON, NULL), WEIR_OK);
     task_actor_free(s->actors[i]);
   }
-  for (uint32_t i = 0; i < s->n_lanes; i++) task_lane_free(s->lanes[i]);
+  for (uint32_t i = 0; i < s->n_lanes; i++) task_lane_unref(s->lanes[i]);
   weir_bytes_release(&s->event.bytes);
-  task_mailbox_free(s->box);
+  task_mailbox_unref(s->box);
   weir_binding_done(&s->binding);
   connector_spec_unref(s->spec);
   connector_host_unref(s->host);
@@ -451,7 +455,9 @@ static void test_a_hung_write_retires_its_generation_and_the_next_goes_on(void *
   task_actor_open_gate(s.actors[0], 1);
   assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
   wait_for(&the_probe.inside, 1);
-  task_actor_watch(s.actors[0], base_clock_mono() + SOON);
+  weir_error late = {0};
+  assert_true(task_actor_watch(s.actors[0], base_clock_mono() + SOON, &late));
+  assert_int_equal(task_actor_strays(s.actors[0]), 1);
   coord_event *failed = expect(&s, COORD_FAILED);
   assert_int_equal(failed->error->code, WEIR_E_TIMEOUT);
   assert_non_null(strstr(failed->error->message, "write_batch"));
@@ -465,6 +471,7 @@ static void test_a_hung_write_retires_its_generation_and_the_next_goes_on(void *
   atomic_store(&the_probe.hang, 0);
   wait_for(&the_probe.released, 1);
   expect_nothing(&s); /* the late answer meets nobody */
+  assert_int_equal(task_actor_strays(s.actors[0]), 0);
   stand_down(&s);
   assert_int_equal(atomic_load(&the_probe.released), 2);
   assert_int_equal(atomic_load(&the_probe.closes), 1);
@@ -479,8 +486,7 @@ static void test_stop_leaves_a_hung_thread_behind_and_names_its_call(void **stat
   task_actor_open_gate(s.actors[0], 1);
   assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
   wait_for(&the_probe.inside, 1);
-  assert_int_equal(task_actor_stop(s.actors[0], base_deadline(BASE_NS_PER_MS), &err),
-                   WEIR_E_TIMEOUT);
+  assert_int_equal(stop(&s, 0, BASE_NS_PER_MS, &err), WEIR_E_TIMEOUT);
   assert_non_null(strstr(err.message, "write_batch"));
   atomic_store(&the_probe.hang, 0);
   wait_for(&the_probe.released, 1);
