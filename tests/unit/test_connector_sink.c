@@ -690,7 +690,8 @@ static void test_given_up_and_safe(void **state) {
   fake.policy = WEIR_CANCEL_SAFE;
   give_up_write(f);
   assert_true(connector_sink_is_cancel_safe(f->sink));
-  STATE("in an epoch"); /* it stays in use: a call that ran out of time may be made again */
+  STATE(
+      "in an epoch"); /* it stays in use: a call that ran out of time may be made again */
   OK(connector_sink_rollback_epoch(f->sink, &f->call, 4, &f->err));
   STATE("open");
 }
