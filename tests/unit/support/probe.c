@@ -589,7 +589,7 @@ static weir_status numbers_read(weir_source *source, const weir_call *call, int3
                               .n_buffers = 1,
                               .buffers = calloc(1, sizeof(void *)),
                               .n_children = 1,
-                              .children = calloc(1, sizeof(child)),
+                              .children = calloc(1, sizeof(struct ArrowArray *)),
                               .release = array_release};
   array.children[0] = child;
   status = weir_batch_new(s->schema, &array, out, err);
