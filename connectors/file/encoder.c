@@ -23,21 +23,28 @@ weir_status file_encoder_parquet_only(const weir_options *options, const char *f
   return WEIR_OK;
 }
 
-static weir_status ndjson_configure(const weir_options *options,
-                                    file_encoder_config *config, weir_error *err) {
+weir_status file_encoder_plain_only(const weir_options *options, const char *format,
+                                    weir_error *err) {
   const char *compression = weir_options_string(options, "compression");
-  (void)config;
   if (weir_options_given(options, "compression") && strcmp(compression, "none") != 0) {
     return weir_error_set(
         err, WEIR_E_INVALID_CONFIG, 0,
-        "%s: compression '%s' does not go with format ndjson, whose files are "
+        "%s: compression '%s' does not go with format %s, whose files are "
         "written plain; expected none",
-        weir_options_where(options), compression);
+        weir_options_where(options), compression, format);
   }
-  return file_encoder_parquet_only(options, "ndjson", err);
+  return file_encoder_parquet_only(options, format, err);
 }
 
-static weir_status ndjson_check(weir_schema *schema, weir_error *err) {
+static weir_status ndjson_configure(const weir_options *options,
+                                    file_encoder_config *config, weir_error *err) {
+  (void)config;
+  return file_encoder_plain_only(options, "ndjson", err);
+}
+
+static weir_status ndjson_check(const file_encoder_config *config, weir_schema *schema,
+                                weir_error *err) {
+  (void)config;
   weir_ndjson_encoder *encoder = NULL;
   weir_status status = weir_ndjson_encoder_new(schema, &encoder, err);
   weir_ndjson_encoder_free(encoder);
@@ -100,8 +107,8 @@ static const file_encoder_format ndjson = {
     .free = ndjson_free,
 };
 
-static const file_encoder_format *const formats[] = {&file_encoder_parquet,
-                                                     &file_encoder_arrow, &ndjson};
+static const file_encoder_format *const formats[] = {
+    &file_encoder_parquet, &file_encoder_arrow, &file_encoder_csv, &ndjson};
 
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err) {
@@ -109,6 +116,14 @@ weir_status file_encoder_configure(const weir_options *options, file_encoder_con
   const char *name = weir_options_string(options, "format");
   for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
     if (strcmp(formats[i]->name, name) == 0) config.format = formats[i];
+  }
+  static const char *const csv[] = {"csv.header", "csv.delimiter", "csv.quote",
+                                    "csv.null"};
+  for (size_t i = 0; strcmp(name, "csv") != 0 && i < sizeof(csv) / sizeof(*csv); i++) {
+    if (!weir_options_given(options, csv[i])) continue;
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "%s: option '%s' goes with format csv, not with %s",
+                          weir_options_where(options), csv[i], name);
   }
   if (!config.format) {
     return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,

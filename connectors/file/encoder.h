@@ -4,6 +4,7 @@
 #define CONNECTORS_FILE_ENCODER_H
 
 #include <weir/batch.h>
+#include <weir/csv.h>
 #include <weir/ipc.h>
 #include <weir/options.h>
 #include <weir/parquet.h>
@@ -13,6 +14,10 @@ typedef struct file_encoder_config {
   const struct file_encoder_format *format;
   weir_parquet_options parquet;
   weir_ipc_writer_options arrow;
+  struct {
+    int32_t no_header;
+    char delimiter[8], quote[8], null_text[40]; /* too long a text stays too long */
+  } csv;
 } file_encoder_config;
 
 typedef weir_status (*file_encoder_out)(void *ctx, const void *data, size_t size,
@@ -24,7 +29,8 @@ typedef struct file_encoder_format {
   weir_status (*configure)(const weir_options *options, file_encoder_config *config,
                            weir_error *err);
   /* Whether the format can hold every column; no I/O. */
-  weir_status (*check)(weir_schema *schema, weir_error *err);
+  weir_status (*check)(const file_encoder_config *config, weir_schema *schema,
+                       weir_error *err);
   weir_status (*create)(const file_encoder_config *config, weir_schema *schema,
                         file_encoder_out out, void *ctx, void **state, weir_error *err);
   /* One call takes a batch wholly or, with WEIR_ERR_BAD_DATA, not at all. */
@@ -36,12 +42,16 @@ typedef struct file_encoder_format {
 
 extern const file_encoder_format file_encoder_parquet;
 extern const file_encoder_format file_encoder_arrow;
+extern const file_encoder_format file_encoder_csv;
 
 /* Refuses options that only parquet has. */
 weir_status file_encoder_parquet_only(const weir_options *options, const char *format,
                                       weir_error *err);
+/* Refuses a compression of files that are written plain. */
+weir_status file_encoder_plain_only(const weir_options *options, const char *format,
+                                    weir_error *err);
 
-/* Reads format, compression, encodings, effort. WEIR_E_INVALID_CONFIG where they do not go together. */
+/* Reads format, compression, encodings, effort, csv. WEIR_E_INVALID_CONFIG where they do not go together. */
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err);
 

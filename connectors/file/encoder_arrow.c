@@ -48,7 +48,9 @@ static void arrow_free(void *state) {
   weir_ipc_writer_free(state);
 }
 
-static weir_status arrow_check(weir_schema *schema, weir_error *err) {
+static weir_status arrow_check(const file_encoder_config *config, weir_schema *schema,
+                               weir_error *err) {
+  (void)config;
   file_encoder_config plain = {
       .arrow = {.struct_size = sizeof(weir_ipc_writer_options), .file = 1}};
   void *writer = NULL;

@@ -20,7 +20,9 @@ static weir_status parquet_configure(const weir_options *options,
   return WEIR_OK;
 }
 
-static weir_status parquet_check(weir_schema *schema, weir_error *err) {
+static weir_status parquet_check(const file_encoder_config *config, weir_schema *schema,
+                                 weir_error *err) {
+  (void)config;
   return weir_parquet_schema_check(weir_schema_arrow(schema), err);
 }
 

@@ -37,16 +37,23 @@ static const weir_option sink_options[] = {
     {"path", WEIR_OPT_PATH, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
      "Folder where files are published; made when it is missing. Staged files lie beside "
      "it, in `.weir`."},
-    {"format", WEIR_OPT_ENUM, 0, "parquet", 0, 0, "parquet|arrow|ndjson",
+    {"format", WEIR_OPT_ENUM, 0, "parquet", 0, 0, "parquet|arrow|ndjson|csv",
      "Format of the files."},
     {"compression", WEIR_OPT_STRING, 0, "zstd(1)", 0, 0, NULL,
      "Codec of parquet: zstd, zstd(LEVEL), snappy, lz4, gzip, gzip(LEVEL) or none; of "
      "arrow: zstd, "
-     "zstd(LEVEL), lz4 or none; ndjson is written plain."},
+     "zstd(LEVEL), lz4 or none; ndjson and csv are written plain."},
     {"encodings", WEIR_OPT_ENUM, 0, "compatible", 0, 0, "compatible|newest",
      "Encodings of parquet: what readers of 2022 and later know, or also the newest."},
     {"effort", WEIR_OPT_ENUM, 0, "fast", 0, 0, "fast|small",
      "Effort of parquet: fast to write, or smaller files."},
+    {"csv.header", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL,
+     "Each csv file begins with the columns' names."},
+    {"csv.delimiter", WEIR_OPT_STRING, 0, ",", 0, 0, NULL,
+     "Character between fields of csv."},
+    {"csv.quote", WEIR_OPT_STRING, 0, "\"", 0, 0, NULL,
+     "Character around fields of csv that need it; empty for none."},
+    {"csv.null", WEIR_OPT_STRING, 0, "", 0, 0, NULL, "Text of null in csv."},
     {"roll.size", WEIR_OPT_SIZE, 0, "512MiB", 0, INT64_MAX, NULL,
      "A file of about this size is ended and the next one begun; 0 = no limit. Each "
      "epoch ends its files."},
@@ -149,7 +156,7 @@ static weir_status resolve_schema(weir_sink *sink, const weir_call *call,
   FILE_TRY(bound(s, "resolve_schema", err));
   FILE_TRY(file_encoder_configure(options, &config, err));
   FILE_TRY(file_cleaner_set_path(s->cleaner, weir_options_string(options, "path"), err));
-  weir_status status = config.format->check(input, err);
+  weir_status status = config.format->check(&config, input, err);
   if (!status)
     status = file_place_check(weir_options_string(options, "path"), s->ns, err);
   if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));

@@ -22,18 +22,24 @@ static const weir_option options[] = {
      "a file, a glob (* ? [..] {a,b}) or a list of them; read in the order of their "
      "paths"},
     {"format", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
-     "ndjson or arrow (IPC, file or stream); default by extension: .ndjson .jsonl, "
-     ".arrow .arrows "
-     ".feather"},
+     "ndjson, csv or arrow (IPC, file or stream); default by extension: .ndjson .jsonl, "
+     ".csv .tsv, .arrow .arrows .feather"},
     {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL, "auto or none"},
     {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
-     "mapping column: type, as int64 or \"int64 not null\"; required for ndjson. Other "
-     "keys of a row "
-     "are ignored"},
+     "mapping column: type, as int64 or \"int64 not null\"; required for ndjson and "
+     "csv. Other keys or columns of a row are ignored"},
     {"batch_rows", WEIR_OPT_INT, 0, "16384", 1, 1048576, NULL,
      "rows of a full batch; batches of Arrow files are cut only when it is given"},
     {"max_line", WEIR_OPT_SIZE, 0, "64MiB", 1024, INT64_C(1) << 30, NULL,
      "a longer line is an error"},
+    {"csv.header", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL,
+     "the first record names the columns; without it they are the schema's, in order"},
+    {"csv.delimiter", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
+     "character between fields; a comma, or a tab in .tsv"},
+    {"csv.quote", WEIR_OPT_STRING, 0, "\"", 0, 0, NULL,
+     "character around fields that hold others; empty for none"},
+    {"csv.null", WEIR_OPT_STRING, 0, "", 0, 0, NULL,
+     "the text that means null when it is a whole field without quotes"},
     {"follow", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "go on with what is added later"},
     {0}};
 
@@ -43,12 +49,17 @@ static weir_status refuse(weir_error *err, const char *option, const char *value
                         why);
 }
 
-static const char formats_text[] = "the formats known are ndjson and arrow";
+static const char formats_text[] = "the formats known are ndjson, csv and arrow";
 
 static weir_status format_by_name(const char *name, file_format *out, weir_error *err) {
-  static const char *const later[] = {"csv", "tsv", "parquet", "avro", "json"};
-  if (strcmp(name, "ndjson") == 0 || strcmp(name, "arrow") == 0) {
-    *out = name[0] == 'n' ? FILE_NDJSON : FILE_ARROW;
+  static const char *const later[] = {"parquet", "avro", "json"};
+  static const struct {
+    const char *name;
+    file_format format;
+  } known[] = {{"ndjson", FILE_NDJSON}, {"arrow", FILE_ARROW}, {"csv", FILE_CSV}};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    if (strcmp(name, known[i].name) != 0) continue;
+    *out = known[i].format;
     return WEIR_OK;
   }
   for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
@@ -71,12 +82,10 @@ static weir_status format_by_path(const char *path, file_format *out, weir_error
   static const struct {
     const char *extension;
     file_format format;
-  } known[] = {{".ndjson", FILE_NDJSON},
-               {".jsonl", FILE_NDJSON},
-               {".arrow", FILE_ARROW},
-               {".arrows", FILE_ARROW},
+  } known[] = {{".ndjson", FILE_NDJSON}, {".jsonl", FILE_NDJSON}, {".csv", FILE_CSV},
+               {".tsv", FILE_TSV},       {".arrow", FILE_ARROW},  {".arrows", FILE_ARROW},
                {".feather", FILE_ARROW}};
-  static const char *const later[] = {".csv", ".tsv", ".parquet"};
+  static const char *const later[] = {".parquet"};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (!has_extension(path, known[i].extension)) continue;
     *out = known[i].format;
@@ -213,16 +222,49 @@ static weir_status schema_of_file(const file_item *item, weir_schema **out,
 static weir_status find_schema(const weir_options *o, const file_list *files,
                                file_format format, weir_schema **out, weir_error *err) {
   if (weir_options_count(o, "schema") > 0) return given_schema(o, out, err);
-  if (format == FILE_NDJSON) {
+  if (format != FILE_ARROW) {
     return weir_error_set(
         err, WEIR_E_INVALID_CONFIG, 0,
-        "option schema is missing: for ndjson a mapping column: type is needed");
+        "option schema is missing: for %s a mapping column: type is needed",
+        format == FILE_NDJSON ? "ndjson" : "csv");
   }
   if (files->n == 0) {
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
                           "no file to take the schema from; give option schema");
   }
   return schema_of_file(&files->items[0], out, err);
+}
+
+/* Options of csv; a delimiter that is not given is told by the files' names. */
+static weir_status csv_options(const weir_options *o, const file_list *files,
+                               file_reader_options *ro, weir_error *err) {
+  static const char *const names[] = {"csv.header", "csv.delimiter", "csv.quote",
+                                      "csv.null"};
+  bool csv = ro->format == FILE_CSV || ro->format == FILE_TSV;
+  for (size_t i = 0; !csv && i < sizeof(names) / sizeof(names[0]); i++) {
+    if (weir_options_given(o, names[i])) {
+      return refuse(err, names[i], "given", "it goes with format csv alone");
+    }
+  }
+  if (!csv) return WEIR_OK;
+  ro->csv.no_header = !weir_options_bool(o, "csv.header");
+  ro->csv.delimiter = weir_options_string(o, "csv.delimiter");
+  ro->csv.quote = weir_options_string(o, "csv.quote");
+  ro->csv.null_text = weir_options_string(o, "csv.null");
+  bool tabs = ro->format == FILE_TSV;
+  for (size_t i = 0; i < files->n; i++) {
+    bool one = has_extension(files->items[i].path, ".tsv");
+    if (i == 0) tabs = one;
+    if (ro->csv.delimiter != NULL || one == tabs) continue;
+    return refuse(err, "path", files->items[i].path,
+                  "another delimiter than the files before it; give csv.delimiter, or "
+                  "one source to each");
+  }
+  if (ro->csv.delimiter == NULL && tabs) ro->csv.delimiter = "\t";
+  ro->format = FILE_CSV;
+  ro->csv.struct_size = sizeof(ro->csv);
+  weir_status status = weir_csv_options_check(&ro->csv, err);
+  return status == WEIR_OK ? status : weir_error_prefix(err, status, "option csv");
 }
 
 static weir_status make_reader(const weir_options *o, const file_list *files,
@@ -232,6 +274,7 @@ static weir_status make_reader(const weir_options *o, const file_list *files,
                             .slice = weir_options_given(o, "batch_rows"),
                             .max_line = (uint64_t)weir_options_int(o, "max_line")};
   weir_status status = find_format(o, files, &ro.format, err);
+  if (status == WEIR_OK) status = csv_options(o, files, &ro, err);
   if (status == WEIR_OK) status = find_schema(o, files, ro.format, &ro.schema, err);
   if (status == WEIR_OK) status = file_reader_new(&ro, reader, err);
   if (status == WEIR_OK) {
@@ -419,7 +462,8 @@ const weir_source_ops weir_file_source_ops = {
     .struct_size = sizeof(weir_source_ops),
     .name = "file",
     .text =
-        "Rows of NDJSON and Arrow IPC files; each file is known by its inode and its "
+        "Rows of NDJSON, CSV and Arrow IPC files; each file is known by its inode and "
+        "its "
         "bytes.",
     .options = options,
     .create = create,

@@ -11,11 +11,18 @@
 
 #include <stdbool.h>
 #include <weir/batch.h>
+#include <weir/csv.h>
 #include <weir/plugin.h>
 
 extern const weir_source_ops weir_file_source_ops;
 
-typedef enum file_format { FILE_NDJSON = 1, FILE_ARROW = 2 } file_format;
+/* FILE_TSV is CSV with another default delimiter, and known to source.c alone. */
+typedef enum file_format {
+  FILE_NDJSON = 1,
+  FILE_ARROW = 2,
+  FILE_CSV = 3,
+  FILE_TSV = 4
+} file_format;
 
 enum {
   FILE_DONE = 1, /* its end was reached */
@@ -26,9 +33,9 @@ enum {
 /* How far a file was read. covered == 0 and no flags: not at all. */
 typedef struct file_progress {
   uint8_t flags;
-  uint64_t covered; /* NDJSON: bytes delivered; IPC: size of the file */
+  uint64_t covered; /* rows: bytes delivered; IPC: size of the file */
   uint64_t hash;    /* of the bytes before `covered`, see file_window_hash */
-  uint64_t count;   /* NDJSON: lines before `covered`; IPC: batches delivered */
+  uint64_t count;   /* rows: lines before `covered`; IPC: batches delivered */
   uint64_t row;     /* IPC: rows delivered of the batch after these */
 } file_progress;
 
@@ -79,6 +86,25 @@ weir_status file_position_read(const weir_bytes *position, file_list *out,
  * files that are not what was read any more, and ones that are gone half-read. */
 weir_status file_position_match(file_list *listed, file_list *known, weir_error *err);
 
+/* A decoder of one of the formats that are rows of text, behind one set of verbs; they are those of
+ * <weir/ndjson.h> and <weir/csv.h>. */
+typedef struct file_rows file_rows;
+struct file_reader_options;
+weir_status file_rows_new(const struct file_reader_options *options, file_rows **out,
+                          weir_error *err);
+void file_rows_free(file_rows *rows); /* NULL is a no-op */
+void file_rows_reset(file_rows *rows, uint64_t offset, uint64_t line);
+/* Whether reading on behind the file's start needs its first record: then file_rows_header, from
+ * offset 0, before the reset. */
+bool file_rows_has_header(const file_rows *rows);
+weir_status file_rows_header(file_rows *rows, const uint8_t *data, size_t size, int last,
+                             size_t *used, weir_error *err);
+weir_status file_rows_feed(file_rows *rows, const uint8_t *data, size_t size, int last,
+                           size_t *used, weir_batch **out, weir_error *err);
+weir_status file_rows_flush(file_rows *rows, weir_batch **out, weir_error *err);
+uint64_t file_rows_offset(const file_rows *rows);
+uint64_t file_rows_line(const file_rows *rows);
+
 /* Reads one file on from its progress, which it moves with every batch. */
 typedef struct file_reader file_reader;
 
@@ -88,6 +114,7 @@ typedef struct file_reader_options {
   int64_t batch_rows;
   bool slice; /* IPC batches of more rows are cut */
   uint64_t max_line;
+  weir_csv_options csv; /* texts borrowed until the reader is made */
 } file_reader_options;
 
 weir_status file_reader_new(const file_reader_options *options, file_reader **out,

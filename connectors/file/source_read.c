@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <weir/ipc.h>
-#include <weir/ndjson.h>
 
 #include "source.h"
 
@@ -18,8 +17,8 @@ struct file_reader {
   weir_schema *schema;
   file_item *item; /* open when not NULL */
   int fd;
-  /* NDJSON: buf[start .. have) is what the decoder has not taken, the file's bytes before `offset` */
-  weir_ndjson_decoder *decoder;
+  /* Rows: buf[start .. have) is what the decoder has not taken, the file's bytes before `offset` */
+  file_rows *rows;
   uint8_t *buf;
   size_t room, start, have;
   uint64_t offset;
@@ -31,16 +30,15 @@ struct file_reader {
 
 weir_status file_reader_new(const file_reader_options *options, file_reader **out,
                             weir_error *err) {
-  weir_ndjson_options ndjson = {sizeof(ndjson), options->batch_rows, options->max_line};
   file_reader *reader = calloc(1, sizeof(*reader));
   if (reader == NULL)
     return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a reader");
   reader->fd = -1;
   reader->options = *options;
+  reader->options.csv = (weir_csv_options){0}; /* its texts are the caller's */
   reader->schema = weir_schema_ref(options->schema);
-  if (options->format == FILE_NDJSON) {
-    weir_status status =
-        weir_ndjson_decoder_new(reader->schema, &ndjson, &reader->decoder, err);
+  if (options->format != FILE_ARROW) {
+    weir_status status = file_rows_new(options, &reader->rows, err);
     if (status != WEIR_OK) {
       file_reader_free(reader);
       return status;
@@ -63,7 +61,7 @@ void file_reader_close(file_reader *reader) {
 void file_reader_free(file_reader *reader) {
   if (reader == NULL) return;
   file_reader_close(reader);
-  weir_ndjson_decoder_free(reader->decoder);
+  file_rows_free(reader->rows);
   weir_schema_unref(reader->schema);
   free(reader->buf);
   free(reader);
@@ -112,6 +110,62 @@ static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *er
   return status == WEIR_OK ? status : in_file(item, status, err);
 }
 
+/* Reads a block behind what the buffer holds. */
+static weir_status fill(file_reader *reader, weir_error *err) {
+  size_t left = reader->have - reader->start;
+  if (left > 0 && reader->start > 0)
+    memmove(reader->buf, reader->buf + reader->start, left);
+  reader->start = 0;
+  reader->have = left;
+  if (reader->room - left < BLOCK / 2) {
+    /* a line longer than the buffer; the decoder bounds its length */
+    size_t room = reader->room == 0 ? BLOCK : reader->room * 2;
+    uint8_t *buf = realloc(reader->buf, room);
+    if (buf == NULL) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a line");
+    reader->buf = buf;
+    reader->room = room;
+  }
+  ssize_t n;
+  do {
+    n = pread(reader->fd, reader->buf + left, reader->room - left, (off_t)reader->offset);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return weir_error_errno(err, errno, "cannot read %s", reader->item->path);
+  reader->at_end = n == 0;
+  if (n > 0) reader->ends_cut = reader->buf[left + (size_t)n - 1] != '\n';
+  reader->have += (size_t)n;
+  reader->offset += (uint64_t)n;
+  return WEIR_OK;
+}
+
+static void go_to(file_reader *reader, uint64_t offset) {
+  reader->offset = offset;
+  reader->start = reader->have = 0;
+  reader->at_end = false;
+}
+
+/* Stands where the file's progress is, with the header known that rows behind it need. */
+static weir_status start_rows(file_reader *reader, file_item *item, weir_error *err) {
+  const file_progress *progress = &item->progress;
+  go_to(reader, 0);
+  file_rows_reset(reader->rows, 0, 0);
+  if (progress->covered > 0 && file_rows_has_header(reader->rows)) {
+    size_t used = 0;
+    while (used == 0 && !reader->at_end) {
+      weir_status status = fill(reader, err);
+      if (status != WEIR_OK) return status;
+      status = file_rows_header(reader->rows, reader->buf, reader->have, reader->at_end,
+                                &used, err);
+      if (status != WEIR_OK) return in_file(item, status, err);
+    }
+  }
+  if (file_rows_offset(reader->rows) < progress->covered) {
+    file_rows_reset(reader->rows, progress->covered, progress->count);
+  } /* else no more than blanks before the header had been there */
+  go_to(reader, file_rows_offset(reader->rows));
+  reader->ends_cut = progress->flags & FILE_CUT;
+  return WEIR_OK;
+}
+
 weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err) {
   bool ipc = reader->options.format == FILE_ARROW;
   if (item->progress.covered > 0 && ipc != !!(item->progress.flags & FILE_IPC)) {
@@ -127,24 +181,21 @@ weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *e
       file_reader_close(reader);
       return status;
     }
-  } else {
-    posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    weir_ndjson_decoder_reset(reader->decoder, item->progress.covered,
-                              item->progress.count);
-    reader->offset = item->progress.covered;
-    reader->start = reader->have = 0;
-    reader->at_end = false;
-    reader->ends_cut = item->progress.flags & FILE_CUT;
+    reader->item = item;
+    return WEIR_OK;
   }
+  posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   reader->item = item;
-  return WEIR_OK;
+  status = start_rows(reader, item, err);
+  if (status != WEIR_OK) file_reader_close(reader);
+  return status;
 }
 
 /* Makes the progress that of the decoder, whose rows are all out. */
 static void note_lines(file_reader *reader) {
   file_progress *progress = &reader->item->progress;
-  progress->covered = weir_ndjson_decoder_offset(reader->decoder);
-  progress->count = weir_ndjson_decoder_line(reader->decoder);
+  progress->covered = file_rows_offset(reader->rows);
+  progress->count = file_rows_line(reader->rows);
   bool end = reader->at_end && reader->start == reader->have;
   progress->flags = end && reader->ends_cut ? FILE_CUT : 0;
 }
@@ -179,33 +230,6 @@ static weir_status give_lines(file_reader *reader, weir_error *err) {
   return status;
 }
 
-/* Reads a block behind what the buffer holds. */
-static weir_status fill(file_reader *reader, weir_error *err) {
-  size_t left = reader->have - reader->start;
-  if (left > 0 && reader->start > 0)
-    memmove(reader->buf, reader->buf + reader->start, left);
-  reader->start = 0;
-  reader->have = left;
-  if (reader->room - left < BLOCK / 2) {
-    /* a line longer than the buffer; the decoder bounds its length */
-    size_t room = reader->room == 0 ? BLOCK : reader->room * 2;
-    uint8_t *buf = realloc(reader->buf, room);
-    if (buf == NULL) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a line");
-    reader->buf = buf;
-    reader->room = room;
-  }
-  ssize_t n;
-  do {
-    n = pread(reader->fd, reader->buf + left, reader->room - left, (off_t)reader->offset);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return weir_error_errno(err, errno, "cannot read %s", reader->item->path);
-  reader->at_end = n == 0;
-  if (n > 0) reader->ends_cut = reader->buf[left + (size_t)n - 1] != '\n';
-  reader->have += (size_t)n;
-  reader->offset += (uint64_t)n;
-  return WEIR_OK;
-}
-
 /* This and next_ipc: *out may hold a batch on failure too. */
 static weir_status next_lines(file_reader *reader, const weir_call *call, int32_t *what,
                               weir_batch **out, weir_error *err) {
@@ -213,13 +237,13 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
   weir_status status = WEIR_OK;
   for (;;) {
     size_t used = 0;
-    status = weir_ndjson_decoder_feed(reader->decoder, reader->buf + reader->start,
-                                      reader->have - reader->start, reader->at_end, &used,
-                                      &batch, err);
+    status =
+        file_rows_feed(reader->rows, reader->buf + reader->start,
+                       reader->have - reader->start, reader->at_end, &used, &batch, err);
     if (status != WEIR_OK) return in_file(reader->item, status, err);
     reader->start += used;
     if (batch == NULL && reader->at_end) {
-      status = weir_ndjson_decoder_flush(reader->decoder, &batch, err);
+      status = file_rows_flush(reader->rows, &batch, err);
       if (status != WEIR_OK) return status;
       if (batch == NULL) {
         *what = WEIR_READ_END;

@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <weir/csv.h>
 #include <weir/ndjson.h>
 #include <weir/plugin.h>
 #include <weir/sink.h>
@@ -16,11 +18,20 @@ extern const weir_sink_ops weir_stdout_sink_ops;
 
 typedef struct stdout_sink {
   weir_schema *schema;
-  weir_ndjson_encoder *encoder;
+  weir_ndjson_encoder *ndjson; /* one of the two */
+  weir_csv_encoder *csv;
+  int begun; /* the header is out */
 } stdout_sink;
 
 static const weir_option stdout_options[] = {
-    {"format", WEIR_OPT_ENUM, 0, "ndjson", 0, 0, "ndjson", "Format of the lines."},
+    {"format", WEIR_OPT_ENUM, 0, "ndjson", 0, 0, "ndjson|csv", "Format of the lines."},
+    {"csv.header", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL,
+     "Csv begins with the columns' names."},
+    {"csv.delimiter", WEIR_OPT_STRING, 0, ",", 0, 0, NULL,
+     "Character between fields of csv."},
+    {"csv.quote", WEIR_OPT_STRING, 0, "\"", 0, 0, NULL,
+     "Character around fields of csv that need it; empty for none."},
+    {"csv.null", WEIR_OPT_STRING, 0, "", 0, 0, NULL, "Text of null in csv."},
     {0},
 };
 
@@ -37,7 +48,8 @@ static void release(weir_sink *sink) {
   sink->ops = NULL;
   sink->state = NULL;
   if (!s) return;
-  weir_ndjson_encoder_free(s->encoder);
+  weir_ndjson_encoder_free(s->ndjson);
+  weir_csv_encoder_free(s->csv);
   weir_schema_unref(s->schema);
   free(s);
 }
@@ -53,14 +65,29 @@ static weir_status contract(weir_sink *sink, const weir_options *options,
   return WEIR_OK;
 }
 
+/* The encoder that the options ask for, in *to. */
+static weir_status make_encoder(const weir_options *options, weir_schema *schema,
+                                stdout_sink *to, weir_error *err) {
+  if (strcmp(weir_options_string(options, "format"), "csv") != 0) {
+    return weir_ndjson_encoder_new(schema, &to->ndjson, err);
+  }
+  weir_csv_options csv = {.struct_size = sizeof(csv),
+                          .no_header = !weir_options_bool(options, "csv.header"),
+                          .delimiter = weir_options_string(options, "csv.delimiter"),
+                          .quote = weir_options_string(options, "csv.quote"),
+                          .null_text = weir_options_string(options, "csv.null")};
+  return weir_csv_encoder_new(schema, &csv, &to->csv, err);
+}
+
 static weir_status resolve_schema(weir_sink *sink, const weir_call *call,
                                   const weir_options *options, weir_schema *input,
                                   weir_binding *out, weir_error *err) {
-  weir_ndjson_encoder *probe = NULL;
+  stdout_sink probe = {0};
   (void)sink;
   (void)call;
-  weir_status status = weir_ndjson_encoder_new(input, &probe, err);
-  weir_ndjson_encoder_free(probe);
+  weir_status status = make_encoder(options, input, &probe, err);
+  weir_ndjson_encoder_free(probe.ndjson);
+  weir_csv_encoder_free(probe.csv);
   if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));
   return weir_binding_logical(input, out, err);
 }
@@ -70,8 +97,7 @@ static weir_status open_sink(weir_sink *sink, const weir_call *call,
                              weir_error *err) {
   stdout_sink *s = sink->state;
   (void)call;
-  (void)options;
-  weir_status status = weir_ndjson_encoder_new(binding->schema, &s->encoder, err);
+  weir_status status = make_encoder(options, binding->schema, s, err);
   if (!status) s->schema = weir_schema_ref(binding->schema);
   return status;
 }
@@ -135,14 +161,28 @@ static weir_status write_guarded(const weir_call *call, const uint8_t *data, siz
   return status;
 }
 
+/* Before the first rows. */
+static weir_status write_header(stdout_sink *s, const weir_call *call, weir_error *err) {
+  const uint8_t *data = NULL;
+  size_t size = 0;
+  if (!s->csv || s->begun) return WEIR_OK;
+  weir_csv_encoder_header(s->csv, &data, &size);
+  weir_status status = size ? write_guarded(call, data, size, err) : WEIR_OK;
+  s->begun = !status;
+  return status;
+}
+
 static weir_status write_batch(weir_sink *sink, const weir_call *call, weir_batch *batch,
                                weir_write_result *out, weir_error *err) {
   stdout_sink *s = sink->state;
   const uint8_t *data = NULL;
   size_t size = 0;
-  if (!s->encoder)
+  if (!s->schema)
     return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "stdout sink: not open");
-  weir_status status = weir_ndjson_encoder_write(s->encoder, batch, &data, &size, err);
+  weir_status status =
+      s->csv ? weir_csv_encoder_write(s->csv, batch, &data, &size, err)
+             : weir_ndjson_encoder_write(s->ndjson, batch, &data, &size, err);
+  if (!status) status = write_header(s, call, err);
   if (!status) status = write_guarded(call, data, size, err);
   if (status) return status;
   out->records = (uint64_t)weir_batch_rows(batch);

@@ -144,4 +144,19 @@ int64_t format_base64_read(const uint8_t *text, size_t n, uint8_t *to);
 /* (n + 2) / 3 * 4 characters. */
 size_t format_base64_write(const uint8_t *data, size_t n, char *to);
 
+/* text.c */
+/* The text around `at`, in one line and as valid UTF-8: what is not printable ASCII or a whole
+ * character becomes '?'. */
+#define FORMAT_EXCERPT 72
+void format_excerpt(const uint8_t *line, size_t size, size_t at,
+                    char out[FORMAT_EXCERPT]);
+/* "is out of range" and the like, to stand behind a column's name. */
+const char *format_result_text(format_result result);
+/* Value i of a column that is neither string nor bytes, at most FORMAT_VALUE_TEXT bytes; `quotes` as JSON
+ * wants them. Returns its end; NULL when it has no text. */
+#define FORMAT_VALUE_TEXT (FORMAT_DECIMAL_TEXT + 16)
+struct ArrowArrayView;
+char *format_value_write(char *p, const format_column *type,
+                         const struct ArrowArrayView *values, int64_t i, bool quotes);
+
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The NDJSON encoder: batches to lines. */
-#include <math.h>
 #include <nanoarrow/nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "format/format.h"
 
 /* Room for any value that is not a string, its quotes, and what follows it. */
-#define VALUE_ROOM (FORMAT_DECIMAL_TEXT + 16)
+#define VALUE_ROOM FORMAT_VALUE_TEXT
 
 typedef struct encoder_column {
   format_column type; /* of the values, dictionary or not */
@@ -65,88 +64,6 @@ static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
   return WEIR_OK;
 }
 
-static char *put_word(char *p, const char *word) {
-  size_t n = strlen(word);
-  memcpy(p, word, n);
-  return p + n;
-}
-
-static char *put_uint(char *p, uint64_t value) {
-  char digits[20];
-  int n = 0;
-  do digits[n++] = (char)('0' + value % 10);
-  while ((value /= 10) > 0);
-  while (n > 0) *p++ = digits[--n];
-  return p;
-}
-
-static char *put_int(char *p, int64_t value) {
-  if (value < 0) *p++ = '-';
-  return put_uint(p, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-}
-
-static char *put_real(char *p, double value, bool single) {
-  if (isnan(value)) return put_word(p, "\"NaN\"");
-  if (isinf(value)) return put_word(p, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
-  return p +
-         (single ? format_float_write((float)value, p) : format_double_write(value, p));
-}
-
-/* Dates and times: NULL when the value has no text. */
-static char *put_chrono(char *p, const format_column *type, int64_t value) {
-  size_t n = 0;
-  *p++ = '"';
-  switch (type->kind) {
-    case FORMAT_DATE32:
-      n = format_date_write(value, p);
-      break;
-    case FORMAT_DATE64:
-      if (value % INT64_C(86400000) == 0)
-        n = format_date_write(value / INT64_C(86400000), p);
-      break;
-    case FORMAT_TIMESTAMP:
-      n = format_timestamp_write(value, type->unit, type->zoned, p);
-      break;
-    default:
-      n = format_time_write(value, type->unit, p);
-  }
-  if (n == 0) return NULL;
-  p[n] = '"';
-  return p + n + 1;
-}
-
-/* A value that needs no more than VALUE_ROOM; NULL when it has no text. */
-static char *put_value(char *p, const encoder_column *col, int64_t i) {
-  const format_column *type = &col->type;
-  switch (type->kind) {
-    case FORMAT_BOOL:
-      return put_word(p, ArrowArrayViewGetIntUnsafe(col->values, i) ? "true" : "false");
-    case FORMAT_UINT64:
-      return put_uint(p, ArrowArrayViewGetUIntUnsafe(col->values, i));
-    case FORMAT_HALF: {
-      const uint16_t *half = col->values->buffer_views[1].data.as_uint16;
-      return put_real(p, format_half_to_double(half[col->values->offset + i]), true);
-    }
-    case FORMAT_FLOAT:
-    case FORMAT_DOUBLE:
-      return put_real(p, ArrowArrayViewGetDoubleUnsafe(col->values, i),
-                      type->kind == FORMAT_FLOAT);
-    case FORMAT_DECIMAL: {
-      const uint8_t *bytes = col->values->buffer_views[1].data.as_uint8;
-      bytes += (size_t)(col->values->offset + i) * (size_t)type->width;
-      return p + format_decimal_write(bytes, type->width, type->scale, p);
-    }
-    case FORMAT_DATE32:
-    case FORMAT_DATE64:
-    case FORMAT_TIME32:
-    case FORMAT_TIME64:
-    case FORMAT_TIMESTAMP:
-      return put_chrono(p, type, ArrowArrayViewGetIntUnsafe(col->values, i));
-    default:
-      return put_int(p, ArrowArrayViewGetIntUnsafe(col->values, i));
-  }
-}
-
 static weir_status bad_value(const encoder_column *col, int64_t row, int64_t column,
                              const char *what, weir_error *err) {
   weir_status status =
@@ -173,7 +90,8 @@ static weir_status put_column(weir_ndjson_encoder *encoder, int64_t column, int6
   }
   char *p = (char *)buf->data + buf->size, *end;
   if (null) {
-    end = put_word(p, "null");
+    end = p + 4;
+    memcpy(p, "null", 4);
   } else if (col->type.kind == FORMAT_UTF8) {
     struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(col->values, i);
     if (!base_utf8_valid(text.data, (size_t)text.size_bytes)) {
@@ -189,7 +107,7 @@ static weir_status put_column(weir_ndjson_encoder *encoder, int64_t column, int6
     end += format_base64_write(bytes.data.as_uint8, (size_t)bytes.size_bytes, end);
     *end++ = '"';
   } else {
-    end = put_value(p, col, i);
+    end = format_value_write(p, &col->type, col->values, i, true);
     if (end == NULL)
       return bad_value(col, row, column, "the value is outside of its calendar", err);
   }

@@ -6,42 +6,11 @@
 #include "base/base.h"
 #include "format/ndjson.h"
 
-#define EXCERPT_BEFORE 24
-#define EXCERPT_AFTER 40
-
-/* The text around `at`, in one line and as valid UTF-8: what is not printable ASCII or a whole
- * character becomes '?'. */
-static void excerpt(const uint8_t *line, size_t size, size_t at, char *out, size_t room) {
-  size_t from = at > EXCERPT_BEFORE ? at - EXCERPT_BEFORE : 0;
-  size_t to = size - from > EXCERPT_BEFORE + EXCERPT_AFTER
-                  ? from + EXCERPT_BEFORE + EXCERPT_AFTER
-                  : size;
-  size_t n = 0;
-  for (size_t i = from; i < to && n + 5 < room;) {
-    size_t step = 1;
-    if (line[i] >= 0x80) {
-      /* the longest prefix that is one character */
-      for (step = 2; step <= 4 && i + step <= to && !base_utf8_valid(line + i, step);)
-        step++;
-      if (step > 4 || i + step > to) step = 0;
-    }
-    if (step == 0 || line[i] < 0x20 || line[i] == 0x7f) {
-      out[n++] = '?';
-      i++;
-      continue;
-    }
-    memcpy(out + n, line + i, step);
-    n += step;
-    i += step;
-  }
-  out[n] = 0;
-}
-
 static weir_status bad_line(const weir_ndjson_decoder *decoder, const uint8_t *line,
                             size_t size, size_t at, const char *what, weir_error *err) {
-  char near[EXCERPT_BEFORE + EXCERPT_AFTER + 8];
+  char near[FORMAT_EXCERPT];
   if (at > size) at = size;
-  excerpt(line, size, at, near, sizeof(near));
+  format_excerpt(line, size, at, near);
   return weir_error_set(
       err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "line %llu, byte %llu: %s; near: %s",
       (unsigned long long)decoder->line + 1,
@@ -77,29 +46,6 @@ static const char *expected_text(const format_column *col) {
   }
 }
 
-static const char *result_text(format_result result) {
-  switch (result) {
-    case FORMAT_TYPE:
-      return "has a value of another type";
-    case FORMAT_RANGE:
-      return "is out of range";
-    case FORMAT_TEXT:
-      return "has a text that spells no such value";
-    case FORMAT_FINE:
-      return "has digits finer than the type holds";
-    case FORMAT_NO_ZONE:
-      return "has no zone, which this type needs";
-    case FORMAT_ZONE:
-      return "has a zone, which this type would drop: declare a timestamp with a zone";
-    case FORMAT_LENGTH:
-      return "has another number of bytes";
-    case FORMAT_NULL:
-      return "is null or missing, but not nullable";
-    default:
-      return "is given twice";
-  }
-}
-
 static weir_status bad_value(const weir_ndjson_decoder *decoder, int64_t column,
                              const uint8_t *line, size_t size, size_t at,
                              format_result result, weir_error *err) {
@@ -112,7 +58,7 @@ static weir_status bad_value(const weir_ndjson_decoder *decoder, int64_t column,
   weir_type_format(weir_schema_arrow(decoder->schema)->children[column], type,
                    sizeof(type));
   snprintf(what, sizeof(what), "column '%.100s' (%s) %s; expected %s", col->name, type,
-           result_text(result), expected_text(col));
+           format_result_text(result), expected_text(col));
   weir_status status = bad_line(decoder, line, size, at, what, err);
   return weir_error_at(err, status, -1, (int32_t)column);
 }

@@ -243,6 +243,66 @@ static void arrow_has_fewer_options(void **state) {
   file_rig_done(&rig);
 }
 
+/* The published files, one after the other, to free(). */
+static char *read_all(const char *dir) {
+  base_buf all = {0};
+  struct dirent **entries = NULL;
+  int n = scandir(dir, &entries, NULL, alphasort); /* names are in the order of rows */
+  for (int k = 0; k < n; k++) {
+    base_buf one = {0};
+    char file[1024];
+    snprintf(file, sizeof(file), "%s/%s", dir, entries[k]->d_name);
+    if (entries[k]->d_name[0] != '.') {
+      assert_true(base_ends_with(file, ".csv"));
+      assert_int_equal(base_read_file(file, 1 << 20, &one, NULL), WEIR_OK);
+      assert_int_equal(base_buf_append(&all, one.data, one.size, NULL), WEIR_OK);
+      base_buf_done(&one);
+    }
+    free(entries[k]);
+  }
+  free(entries);
+  return base_buf_steal_str(&all, NULL);
+}
+
+static void csv_files_begin_with_their_header(void **state) {
+  (void)state;
+  const char *names[] = {"format", "roll.rows"}, *values[] = {"csv", "3"};
+  file_rig rig;
+  file_attempt a;
+  char path[512];
+  snprintf(path, sizeof(path), "%s/orders", folder);
+  file_rig_init(&rig, path, names, values, 2);
+  use_schema(&rig, "id: int64");
+  file_rig_started(&rig);
+  file_rig_epoch(&rig, 1, 1, 0, 5, &a);
+  commit(&rig, &a);
+  char *text = read_all(path);
+  assert_string_equal(text, "id\n0\n1\n2\nid\n3\n4\n");
+  free(text);
+  file_attempt_done(&a);
+  file_rig_done(&rig);
+}
+
+static void csv_options_are_checked_before_any_io(void **state) {
+  (void)state;
+  static const char *const cases[][4] = {
+      {"csv", "csv.delimiter", "::", "sink lake: CSV delimiter '::': expected one ASCII"},
+      {"csv", "compression", "zstd", "'zstd' does not go with format csv"},
+      {"csv", "effort", "small", "option 'effort' goes with format parquet"},
+      {"ndjson", "csv.null", "NA",
+       "option 'csv.null' goes with format csv, not with ndjson"},
+  };
+  for (size_t i = 0; i < BASE_COUNT(cases); i++) {
+    const char *names[] = {"format", cases[i][1]}, *values[] = {cases[i][0], cases[i][2]};
+    file_rig rig;
+    weir_error err = {0};
+    file_rig_init(&rig, "/nowhere/orders", names, values, 2);
+    assert_int_equal(file_rig_start(&rig, &err), WEIR_E_INVALID_CONFIG);
+    if (strstr(err.message, cases[i][3]) == NULL) fail_msg("%s", err.message);
+    file_rig_done(&rig);
+  }
+}
+
 #define file_test(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void) {
@@ -255,6 +315,8 @@ int main(void) {
       file_test(an_epoch_of_bad_batches_leaves_nothing),
       file_test(arrow_files_are_read_back),
       cmocka_unit_test(arrow_has_fewer_options),
+      file_test(csv_files_begin_with_their_header),
+      cmocka_unit_test(csv_options_are_checked_before_any_io),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -412,15 +412,15 @@ static void test_refused_options(void **state) {
   static const struct {
     const char *file, *more[4], *part;
   } cases[] = {
-      {"x.csv",
-       {NULL},
-       "reading csv is not supported yet; the formats known are ndjson and arrow"},
+      {"x.csv", {NULL}, "option schema is missing: for csv"},
+      {"x.csv", {"schema.id", "list<int8>"}, "column 'id': type list<"},
+      {"x.csv", {"csv.delimiter", "::"}, "CSV delimiter '::': expected one ASCII"},
       {"x.parquet", {NULL}, "reading parquet is not supported yet"},
       {"x.ndjson.gz", {NULL}, "compressed files are not supported yet"},
       {"x.ndjson.zst", {NULL}, "compressed files are not supported yet"},
       {"x.txt", {NULL}, "its name does not tell the format; give option format"},
       {"x.ndjson", {"format", "xml"}, "'xml' is unknown; the formats known are"},
-      {"x.ndjson", {"format", "csv"}, "reading csv is not supported yet"},
+      {"x.ndjson", {"csv.null", "NA"}, "option csv.null: given: it goes with format csv"},
       {"x.ndjson", {"follow", "true"}, "option follow: true: not supported yet"},
       {"x.ndjson",
        {"compression", "gzip"},

@@ -27,17 +27,23 @@ typedef struct opened {
   weir_binding binding;
 } opened;
 
-static void open_sink(opened *o, const weir_sink_ops *ops, const char *columns) {
+static void open_with(opened *o, const weir_sink_ops *ops, const char *columns,
+                      const char *const *names, const char *const *values, size_t n) {
   weir_error err = {0};
   memset(o, 0, sizeof(*o));
   o->binding.struct_size = sizeof(o->binding);
   o->schema = rows_schema(columns);
-  if (weir_options_new(ops->options, "sink it", NULL, NULL, 0, NULL, &o->options, &err) ||
+  if (weir_options_new(ops->options, "sink it", names, values, n, NULL, &o->options,
+                       &err) ||
       ops->create(file_rig_host(), &o->sink, &err) ||
       weir_binding_logical(o->schema, &o->binding, &err) ||
       ops->open(&o->sink, NULL, o->options, &o->binding, &err)) {
     fail_msg("%s", err.message);
   }
+}
+
+static void open_sink(opened *o, const weir_sink_ops *ops, const char *columns) {
+  open_with(o, ops, columns, NULL, NULL, 0);
 }
 
 static void close_sink(opened *o) {
@@ -105,6 +111,29 @@ static void stdout_writes_lines(void **state) {
   close_sink(&o);
 }
 
+static void stdout_writes_csv(void **state) {
+  (void)state;
+  static const char *const names[] = {"format", "csv.delimiter", "csv.null"};
+  static const char *const values[] = {"csv", ";", "NULL"};
+  opened o;
+  int ends[2];
+  char text[64] = {0};
+  weir_error err = {0};
+  open_with(&o, &weir_stdout_sink_ops, "a: int64; b: utf8", names, values, 3);
+  weir_batch *batch =
+      rows_batch(o.schema, "{\"a\":1,\"b\":\"x;\"}\n{\"a\":null,\"b\":\"\"}\n");
+  assert_int_equal(pipe(ends), 0);
+  for (int i = 0; i < 2; i++) { /* one header */
+    if (write_to(&o, ends[1], batch, &err)) fail_msg("%s", err.message);
+  }
+  close(ends[1]);
+  assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+  assert_string_equal(text, "a;b\n1;\"x;\"\nNULL;\n1;\"x;\"\nNULL;\n");
+  close(ends[0]);
+  weir_batch_unref(batch);
+  close_sink(&o);
+}
+
 static void stdout_survives_a_closed_reader(void **state) {
   (void)state;
   opened o;
@@ -166,6 +195,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blackhole_counts),
       cmocka_unit_test(stdout_writes_lines),
+      cmocka_unit_test(stdout_writes_csv),
       cmocka_unit_test(stdout_survives_a_closed_reader),
       cmocka_unit_test(stdout_waits_for_room),
   };
