@@ -131,6 +131,9 @@ enum { CLI_SIGNAL_STOP = 1, CLI_SIGNAL_CHECKPOINT = 2 };
 /* Handlers for SIGTERM, SIGINT and SIGUSR1; SIGPIPE is ignored. A second SIGTERM or SIGINT ends the
  * process in the handler, with EXIT_UNFINISHED, whatever it is waiting for. */
 weir_status cli_signals_install(weir_error *err);
+/* Around what blocks before there is a pipeline to drain: a first signal ends the process, with the same
+ * status, once it has gone on for `timeout_ns` more. 0: over. */
+void cli_signals_opening(int64_t timeout_ns);
 int cli_signals_fd(void);          /* readable when cli_signals_take has something */
 uint32_t cli_signals_take(void);   /* CLI_SIGNAL_* since the last call */
 const char *cli_signal_name(void); /* of the one that asked to stop */

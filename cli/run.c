@@ -212,7 +212,9 @@ static int run(const cli_args *args, uint32_t flags) {
   if (!status) status = weir_config_checkpoint_timeout(config, &s.timeout_ns, &err);
   if (!status) {
     weir_host_options host = cli_host(args);
+    cli_signals_opening(s.timeout_ns);
     status = weir_pipeline_open(config, &host, flags, &s.pipeline, &err);
+    cli_signals_opening(0);
   }
   weir_config_free(config);
   if (status) return cli_fail(args, &err, cli_exit_status(&err, true), false);
@@ -220,7 +222,13 @@ static int run(const cli_args *args, uint32_t flags) {
   if (args->progress != CLI_PROGRESS_NONE)
     s.next_line = s.last_line + FIRST_LINE_SECONDS * NS_PER_S;
   status = wait_for_end(&s, &err);
-  return finish(&s, recover, status, &err);
+  int code = finish(&s, recover, status, &err);
+  if (code == EXIT_UNFINISHED) {
+    /* A thread may have been left behind in a connector: exit() would take libraries down under it. */
+    fflush(NULL);
+    _exit(code);
+  }
+  return code;
 }
 
 int cli_run(const cli_args *args) {
