@@ -104,3 +104,21 @@ def test_checkpoint_on_demand(tmp_path, weir_faults_bin):
     assert case.end(process).returncode == 0
     case.finish()
     case.check()
+
+
+def test_signal_while_recovery_cannot_publish(tmp_path, weir_faults_bin):
+    """The target refuses what an earlier run has decided: a signal ends the wait for it."""
+    case = Case(tmp_path, weir_faults_bin, timeout="1s")
+    case.kill("store.decide.after=kill@3")
+    for verb in ("run", "recover"):
+        process = case.start("file.manifest.written=fail", verb=verb)
+        # The lease is taken once the owner's lock names this process.
+        lock = case.state / "lock"
+        wait_until(lambda: process.poll() is not None or lock.read_text().strip() == str(process.pid), "take the lease")
+        process.send_signal(signal.SIGTERM)
+        process = case.end(process)
+        assert process.returncode == 5, f"exit {process.returncode}\n{process.stderr}"
+    case.configure()
+    case.finish()
+    case.check()
+    case.check_clean()
