@@ -366,7 +366,7 @@ static void test_an_open_that_fails_leaves_nothing_behind(void **state) {
       }
       assert_int_equal(status, WEIR_E_IO);
       assert_null(b->pipeline);
-      assert_int_equal(probe_alive(), 0);
+      assert_nothing_alive();
       /* Whoever was opened is closed. */
       int opened = probe_calls("open") - (strcmp(of[i], "open") == 0);
       assert_int_equal(probe_calls("close"), opened);
