@@ -23,7 +23,7 @@ foreach(name good two nulls many empty oldabi missing refuses noinit)
   list(APPEND unit_plugins weir_plugin_${name})
 endforeach()
 
-set(timeout_unit 60)
+set(timeout_unit 120)
 set(timeout_sim 300)
 set(timeout_conform 300)
 foreach(tier unit sim conform)
