@@ -56,7 +56,9 @@ WEIR_API weir_status weir_pipeline_input(weir_pipeline *pipeline, const char *so
                                          uint32_t lane, const struct ArrowSchema *schema,
                                          weir_input **out, weir_error *err);
 
-/* The last decided position; absent: from the start. Ends the refusal of pushes that follows REWIND. */
+/* The last decided position; absent: from the start. Ends the refusal of pushes that follows REWIND. Where
+ * another thread takes the events, the pushing thread calls this once a call of its own has answered
+ * WEIR_E_REWOUND, not for the event, which may reach it after it went back already. */
 WEIR_API weir_status weir_input_position(weir_input *input, weir_bytes *out,
                                          weir_error *err);
 

@@ -1,5 +1,6 @@
 """The programs of examples/ do what the README says, also when they are killed and started again."""
 
+import os
 import pathlib
 import shutil
 import signal
@@ -9,7 +10,12 @@ import duckdb
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PUSH = ROOT / "build/release/weir_example_push"
+PROGRAMS = ["push", "embed-epoll", "embed-threads", "embed-cpp"]
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request):
+    return ROOT / f"build/release/weir_example_{request.param}"
 
 
 @pytest.fixture
@@ -26,22 +32,22 @@ def delivered(folder):
 ALL = (1_000_000, 1_000_000, 999_999 * 1_000_000 // 2, 500_000)
 
 
-def test_push_delivers_every_row(folder):
-    done = subprocess.run([PUSH], cwd=folder, capture_output=True, text=True, timeout=60)
+def test_delivers_every_row(program, folder):
+    done = subprocess.run([program], cwd=folder, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert delivered(folder) == ALL
-    again = subprocess.run([PUSH], cwd=folder, capture_output=True, text=True, timeout=60)
+    again = subprocess.run([program], cwd=folder, capture_output=True, text=True, timeout=60)
     assert (again.returncode, again.stderr) == (0, "")
     assert delivered(folder) == ALL
 
 
-def test_push_goes_on_after_kills(folder):
+def test_goes_on_after_kills(program, folder):
     yaml = (folder / "push.yaml").read_text()
     (folder / "push.yaml").write_text(yaml + "checkpoint:\n  interval: 10ms\n")
     killed = 0
     # Each run lives a little longer than the one before, so the kills fall all over its life.
     for milliseconds in range(2, 200, 2):
-        process = subprocess.Popen([PUSH], cwd=folder, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([program], cwd=folder, stderr=subprocess.DEVNULL)
         try:
             process.wait(milliseconds / 1000)
             break
@@ -50,7 +56,19 @@ def test_push_goes_on_after_kills(folder):
             process.wait()
             killed += 1
     if process.returncode < 0:
-        process = subprocess.run([PUSH], cwd=folder, timeout=60)
+        process = subprocess.run([program], cwd=folder, timeout=60)
     assert killed > 0
     assert process.returncode == 0
+    assert delivered(folder) == ALL
+
+
+def test_goes_back_after_an_abort(program, folder, weir_faults_bin, tmp_path):
+    """A write that fails aborts the epoch, and the program is told to push it again."""
+    yaml = (folder / "push.yaml").read_text()
+    (folder / "push.yaml").write_text(yaml + "checkpoint:\n  interval: 10ms\n")
+    point = "task.write"
+    env = {**os.environ, "WEIR_FAULTS": f"{point}=fail@200,{point}=fail@700", "WEIR_FAULTS_LOG": str(tmp_path / "log")}
+    done = subprocess.run([weir_faults_bin.parent / program.name], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "log").read_text().split().count(point) > 1001
     assert delivered(folder) == ALL

@@ -28,13 +28,6 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory):
-    path = tmp_path_factory.mktemp("prefix")
-    run(CMAKE, "--install", ROOT / "build/release", "--prefix", path)
-    return path
-
-
 @pytest.mark.parametrize(("compiler", "suffix"), [("cc", "c"), ("c++", "cpp")])
 def test_pkg_config(prefix, tmp_path, compiler, suffix):
     (pc,) = prefix.rglob("weir.pc")

@@ -1,0 +1,84 @@
+"""The connectors of examples/ are built apart, against an installed weir, as their authors' users would,
+and run; and those written against the first ABI are still run by this loader."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROWS = 100_000
+
+
+def weir(prefix, *arguments, cwd):
+    done = subprocess.run([prefix / "bin/weir", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def build(prefix, tmp_path):
+    """build("sink-c", headers=None) -> a copy of the example's folder with its plugin made by its Makefile."""
+
+    def make(name, headers=None):
+        folder = tmp_path / name
+        shutil.copytree(ROOT / "examples" / name, folder)
+        (pc,) = prefix.rglob("weir.pc")
+        env = {**os.environ, "PKG_CONFIG_PATH": str(pc.parent)}
+        if headers:
+            env["CPATH"] = str(headers)
+        done = subprocess.run(["make"], cwd=folder, env=env, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return folder
+
+    return make
+
+
+def test_the_least_sink(build, prefix):
+    folder = build("sink-c")
+    weir(prefix, "run", "pipeline.yaml", cwd=folder)
+    rows = [json.loads(line) for line in (folder / "lines.ndjson").read_text().splitlines()]
+    assert [row["n"] for row in rows] == list(range(ROWS))
+
+
+def test_source(build, prefix):
+    folder = build("source-c")
+    weir(prefix, "run", "pipeline.yaml", cwd=folder)
+    lines = [line for path in sorted(folder.glob("out/*.ndjson")) for line in path.read_text().splitlines()]
+    assert sorted((row["n"], row["square"]) for row in map(json.loads, lines)) == [(n, n * n) for n in range(ROWS)]
+
+
+def lines_of(folder):
+    """(rows, different rows, the sum of n), by SQLite itself."""
+    with sqlite3.connect(folder / "lines.db") as db:
+        return db.execute("SELECT count(*), count(DISTINCT row), sum(row ->> 'n') FROM line").fetchone()
+
+
+def test_exactly_once_sink_after_kills(build, prefix):
+    folder = build("sink-exactly-once")
+    killed = 0
+    for milliseconds in range(5, 500, 5):
+        process = subprocess.Popen([prefix / "bin/weir", "run", "pipeline.yaml", "--set", "sources.numbers.rate=200000"], cwd=folder, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(milliseconds / 1000)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    if process.returncode < 0:
+        weir(prefix, "run", "pipeline.yaml", cwd=folder)
+    assert killed > 0
+    assert lines_of(folder) == (ROWS, ROWS, (ROWS - 1) * ROWS // 2)
+
+
+def test_listed_with_its_options(build, prefix):
+    folder = build("sink-exactly-once")
+    env = {**os.environ, "WEIR_PLUGIN_PATH": str(folder)}
+    done = subprocess.run([prefix / "bin/weir", "connectors", "sqlite-lines"], env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "The SQLite file." in done.stdout
