@@ -20,12 +20,18 @@
  *   timestamp[unit, zone]            the same with "Z", "+02", "+0200" or "+02:00", stored as UTC; one
  *                                    without a zone is refused, since it would have to be guessed
  *   duration                         a whole number of the column's unit
+ *   list, large_list, list_view,     an array
+ *   large_list_view
+ *   fixed_size_list                  an array of that many items
+ *   struct                           an object; its fields are treated as columns are
+ *   map with utf8 keys               an object with distinct keys; read also as the next
+ *   map with other keys              an array of {"key": ..., "value": ...}
  *
  * Dates, times and timestamps may also be whole numbers: the value as Arrow stores it, in the column's
  * unit since 1970 or midnight. Digits finer than the unit must be zero. Years outside 0000 to 9999
  * carry a sign. null and a missing key are null, an error in a column that is not nullable. Keys that
  * the schema lacks are ignored; a column's key given twice in one object is an error, since readers
- * differ in which value they take. Nested types are refused when the decoder is made.
+ * differ in which value they take; the same goes for the fields of structs and the keys of maps.
  */
 #ifndef WEIR_NDJSON_H
 #define WEIR_NDJSON_H
@@ -42,13 +48,15 @@ typedef struct weir_ndjson_encoder weir_ndjson_encoder;
 /* Zeroed but for struct_size: the defaults. */
 typedef struct weir_ndjson_options {
   uint32_t struct_size;
-  int64_t batch_rows; /* rows of a full batch, 1 to 1048576; 0 = 16384 */
-  uint64_t max_line;  /* bytes of one line, up to 1 GiB; 0 = 64 MiB */
+  int64_t
+      batch_rows; /* rows of a full batch, 1 to 1048576; 0 = 16384; fewer where lists of fixed
+                     size would make more than 2^24 slots of them */
+  uint64_t max_line; /* bytes of one line, up to 1 GiB; 0 = 64 MiB */
 } weir_ndjson_options;
 
 /* A decoder for rows of `schema`, of which it keeps a reference; `options` may be NULL.
- * WEIR_E_NOT_IMPLEMENTED names the first column whose type cannot be read from JSON, WEIR_E_SCHEMA a
- * name that two columns share. One thread at a time. */
+ * WEIR_E_NOT_IMPLEMENTED names the first column or field whose type cannot be read from JSON,
+ * WEIR_E_SCHEMA a name that two columns or fields share. One thread at a time. */
 WEIR_API weir_status weir_ndjson_decoder_new(weir_schema *schema,
                                              const weir_ndjson_options *options,
                                              weir_ndjson_decoder **out, weir_error *err);
@@ -67,7 +75,7 @@ WEIR_API void weir_ndjson_decoder_reset(weir_ndjson_decoder *decoder, uint64_t o
  * weir_ndjson_decoder_flush. A batch is also full before a line that would take it past 32 MiB of text.
  *
  * A line that cannot be decoded is WEIR_E_BAD_DATA with WEIR_ERR_BAD_DATA; the message tells line,
- * byte, column, what was expected, and an excerpt. It is raised once the rows before it are out: the
+ * byte, column (below it as in a.b[3].c), what was expected, and an excerpt. It is raised once the rows before it are out: the
  * call that meets it gives them as a batch, the next one fails, takes nothing, and fails again until
  * weir_ndjson_decoder_skip. After any other error the rows gathered are lost: reset. */
 WEIR_API weir_status weir_ndjson_decoder_feed(weir_ndjson_decoder *decoder,
@@ -101,8 +109,8 @@ WEIR_API void weir_ndjson_encoder_free(
     weir_ndjson_encoder *encoder); /* NULL is a no-op */
 
 /* One line a row, each with its LF, in *data, borrowed until the next call. A value that JSON cannot
- * carry (a string that is not UTF-8, a date beyond what the calendar here reaches) is WEIR_E_BAD_DATA
- * with row and column. */
+ * carry (a string that is not UTF-8, a date beyond what the calendar here reaches, a map that has a key
+ * twice) is WEIR_E_BAD_DATA with row and column. */
 WEIR_API weir_status weir_ndjson_encoder_write(weir_ndjson_encoder *encoder,
                                                const weir_batch *batch,
                                                const uint8_t **data, size_t *size,

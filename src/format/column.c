@@ -2,6 +2,7 @@
 /* Column builders: values appended straight into the buffers of the arrays to come. */
 #include "format/format.h"
 
+#include <errno.h>
 #include <nanoarrow/nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static int32_t unit_digits(enum ArrowTimeUnit unit) {
 }
 
 /* Kind and width of a type; false when rows cannot hold it. */
-static bool kind_of_type(const struct ArrowSchemaView *view, format_column *col) {
+static bool kind_of_type(const struct ArrowSchemaView *view, format_column *col,
+                         unsigned allow) {
   static const struct {
     enum ArrowType type;
     format_kind kind;
@@ -53,14 +55,37 @@ static bool kind_of_type(const struct ArrowSchemaView *view, format_column *col)
       {NANOARROW_TYPE_TIME64, FORMAT_TIME64, 8},
       {NANOARROW_TYPE_TIMESTAMP, FORMAT_TIMESTAMP, 8},
       {NANOARROW_TYPE_DURATION, FORMAT_DURATION, 8},
+      {NANOARROW_TYPE_LIST, FORMAT_LIST, 4},
+      {NANOARROW_TYPE_LARGE_LIST, FORMAT_LIST, 8},
+      {NANOARROW_TYPE_LIST_VIEW, FORMAT_LIST, 4},
+      {NANOARROW_TYPE_LARGE_LIST_VIEW, FORMAT_LIST, 8},
+      {NANOARROW_TYPE_MAP, FORMAT_MAP, 4},
+      {NANOARROW_TYPE_FIXED_SIZE_LIST, FORMAT_FIXED_LIST, 0},
+      {NANOARROW_TYPE_STRUCT, FORMAT_STRUCT, 0},
   };
   for (size_t i = 0; i < BASE_COUNT(known); i++) {
     if (known[i].type != view->type) continue;
     col->kind = known[i].kind;
     col->width = known[i].width < 0 ? view->fixed_size : known[i].width;
-    return true;
+    return col->kind < FORMAT_LIST || (allow & FORMAT_NESTED);
   }
   return false;
+}
+
+static weir_status cannot_be(const struct ArrowSchema *field, const format_column *col,
+                             const char *path, unsigned allow, const char *what,
+                             weir_error *err) {
+  char type[120];
+  weir_type_format(field, type, sizeof(type));
+  const char *advice = col->view ? "declare utf8 or binary" : "flat types can";
+  if (!col->view && (allow & FORMAT_NESTED)) {
+    advice = "flat types, lists, structs and maps can";
+  } else if (col->kind >= FORMAT_LIST) {
+    advice = "flat types can; format ndjson, arrow or parquet holds nested ones";
+  }
+  return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
+                        "column '%s': type %s cannot be %s; %s", path, type, what,
+                        advice);
 }
 
 static bool decimal_is_sane(const format_column *col) {
@@ -69,19 +94,21 @@ static bool decimal_is_sane(const format_column *col) {
          col->scale >= -MAX_SCALE && col->scale <= MAX_SCALE;
 }
 
-weir_status format_column_init(format_column *col, const struct ArrowSchema *field,
-                               bool views, const char *what, weir_error *err) {
-  format_column made = {0};
+weir_status format_column_init_at(format_column *col, const struct ArrowSchema *field,
+                                  const char *path, unsigned allow, const char *what,
+                                  weir_error *err) {
+  format_column made = {.field = field};
   struct ArrowSchemaView view = {0};
   struct ArrowError why = {0};
-  if (ArrowSchemaViewInit(&view, field, &why) != NANOARROW_OK) {
-    return weir_error_set(err, WEIR_E_SCHEMA, 0, "column '%s': %s",
-                          field->name ? field->name : "", why.message);
-  }
   made.name = field->name ? field->name : "";
   made.name_len = strlen(made.name);
   made.nullable = field->flags & ARROW_FLAG_NULLABLE;
-  bool known = kind_of_type(&view, &made);
+  if ((allow & FORMAT_ENCODED) && field->dictionary)
+    made.field = field = field->dictionary;
+  if (ArrowSchemaViewInit(&view, field, &why) != NANOARROW_OK) {
+    return weir_error_set(err, WEIR_E_SCHEMA, 0, "column '%s': %s", path, why.message);
+  }
+  bool known = kind_of_type(&view, &made, allow);
   if (known && made.kind == FORMAT_DECIMAL) {
     made.precision = view.decimal_precision;
     made.scale = view.decimal_scale;
@@ -89,38 +116,57 @@ weir_status format_column_init(format_column *col, const struct ArrowSchema *fie
   }
   made.view =
       view.type == NANOARROW_TYPE_STRING_VIEW || view.type == NANOARROW_TYPE_BINARY_VIEW;
-  if (!known || (made.view && !views)) {
-    char type[120];
-    weir_type_format(field, type, sizeof(type));
-    return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
-                          "column '%s': type %s cannot be %s; %s", made.name, type, what,
-                          made.view ? "declare utf8 or binary" : "flat types can");
+  if (!known || (made.view && !(allow & FORMAT_VIEWS))) {
+    return cannot_be(field, &made, path, allow, what, err);
   }
   made.unit = unit_digits(view.time_unit);
   made.zoned = view.type == NANOARROW_TYPE_TIMESTAMP && view.timezone && view.timezone[0];
+  if (made.kind >= FORMAT_LIST) {
+    weir_status status = format_nested_init(&made, &view, path, allow, what, err);
+    if (status != WEIR_OK) {
+      format_column_done(&made);
+      return status;
+    }
+  }
   *col = made;
   return WEIR_OK;
 }
 
-static void drop_buffers(format_column *col) {
+weir_status format_column_init(format_column *col, const struct ArrowSchema *field,
+                               unsigned allow, const char *what, weir_error *err) {
+  return format_column_init_at(col, field, field->name ? field->name : "", allow, what,
+                               err);
+}
+
+void format_column_drop(format_column *col) {
   free(col->validity);
   free(col->values);
   free(col->data);
   col->validity = col->values = col->data = NULL;
   col->n = col->nulls = col->room = col->data_len = col->data_room = 0;
+  for (int64_t i = 0; i < col->n_children; i++) format_column_drop(&col->children[i]);
 }
 
 void format_column_done(format_column *col) {
-  drop_buffers(col);
+  format_column_drop(col);
+  for (int64_t i = 0; i < col->n_children; i++) format_column_done(&col->children[i]);
+  free(col->children);
+  format_names_done(&col->names);
+  col->children = NULL;
+  col->n_children = 0;
 }
 
 static bool has_data(const format_column *col) {
   return col->kind == FORMAT_UTF8 || col->kind == FORMAT_BINARY;
 }
 
+static bool has_offsets(const format_column *col) {
+  return has_data(col) || col->kind == FORMAT_LIST || col->kind == FORMAT_MAP;
+}
+
 static size_t values_size(const format_column *col, int64_t rows) {
   if (col->kind == FORMAT_BOOL) return (size_t)(rows + 7) / 8;
-  return (size_t)(rows + has_data(col)) * (size_t)col->width;
+  return (size_t)(rows + has_offsets(col)) * (size_t)col->width;
 }
 
 weir_status format_column_start(format_column *col, int64_t rows, weir_error *err) {
@@ -131,15 +177,40 @@ weir_status format_column_start(format_column *col, int64_t rows, weir_error *er
   if (col->validity == NULL || col->values == NULL ||
       (has_data(col) &&
        !format_column_grow(col, col->data_hint + col->data_hint / 8 + 64))) {
-    drop_buffers(col);
+    format_column_drop(col);
     return weir_error_set(err, WEIR_E_NOMEM, 0, "column '%s': no memory for %lld rows",
                           col->name, (long long)rows);
   }
   memset(col->validity, 0xff, bits);
   if (col->kind == FORMAT_BOOL) memset(col->values, 0, values);
-  if (has_data(col)) memset(col->values, 0, (size_t)col->width);
+  if (has_offsets(col)) memset(col->values, 0, (size_t)col->width);
   col->room = rows;
+  for (int64_t i = 0; i < col->n_children; i++) {
+    format_column *child = &col->children[i];
+    weir_status status =
+        format_column_start(child, format_nested_rows(col, child, rows), err);
+    if (status != WEIR_OK) {
+      format_column_drop(col);
+      return status;
+    }
+  }
   return WEIR_OK;
+}
+
+bool format_column_grow_values(format_column *col, int64_t more) {
+  int64_t room = col->n + more > 2 * col->room ? col->n + more : 2 * col->room;
+  size_t bits = (size_t)(col->room + 7) / 8, new_bits = (size_t)(room + 7) / 8;
+  size_t values = values_size(col, col->room), new_values = values_size(col, room);
+  uint8_t *block = realloc(col->validity, new_bits + 1);
+  if (block == NULL) return false;
+  col->validity = block;
+  memset(block + bits, 0xff, new_bits - bits);
+  block = realloc(col->values, new_values + 1);
+  if (block == NULL) return false;
+  col->values = block;
+  if (col->kind == FORMAT_BOOL) memset(block + values, 0, new_values - values);
+  col->room = room;
+  return true;
 }
 
 bool format_column_grow(format_column *col, int64_t more) {
@@ -176,10 +247,14 @@ void format_column_cut(format_column *col, int64_t n) {
   }
   if (n < col->n) col->n = n;
   if (has_data(col)) col->data_len = offset_at(col, col->n);
+  for (int64_t i = 0; i < col->n_children; i++) {
+    format_column_cut(&col->children[i], format_nested_end(col, col->n));
+  }
 }
 
 format_result format_column_null(format_column *col) {
   if (!col->nullable) return FORMAT_NULL;
+  if (FORMAT_UNLIKELY(col->kind >= FORMAT_LIST)) return format_nested_null(col);
   int64_t i = col->n++;
   col->validity[i >> 3] &= (uint8_t)~(1u << (i & 7));
   col->nulls++;
@@ -254,6 +329,10 @@ format_result format_column_number(format_column *col, const uint8_t *text, size
     case FORMAT_UTF8:
     case FORMAT_BINARY:
     case FORMAT_FIXED:
+    case FORMAT_LIST:
+    case FORMAT_MAP:
+    case FORMAT_FIXED_LIST:
+    case FORMAT_STRUCT:
       return FORMAT_TYPE;
     default:
       result = format_integer_parse(text, n, &negative, &magnitude);
@@ -385,6 +464,22 @@ static void shrink(uint8_t **memory, size_t size, size_t room) {
   if (block != NULL) *memory = block;
 }
 
+/* The sizes of a list view, whose lists here follow each other. */
+static ArrowErrorCode give_sizes(const format_column *col, struct ArrowArray *array) {
+  size_t size = (size_t)col->n * (size_t)col->width;
+  uint8_t *sizes = malloc(size + 1);
+  if (sizes == NULL) return ENOMEM;
+  for (int64_t i = 0; i < col->n; i++) {
+    int64_t items = offset_at(col, i + 1) - offset_at(col, i);
+    if (col->width == 4) {
+      ((int32_t *)(void *)sizes)[i] = (int32_t)items;
+    } else {
+      ((int64_t *)(void *)sizes)[i] = items;
+    }
+  }
+  return hand_over(array, 2, &sizes, size);
+}
+
 static ArrowErrorCode column_finish(format_column *col, struct ArrowArray *array) {
   size_t bits = (size_t)(col->n + 7) / 8, values = values_size(col, col->n);
   array->length = col->n;
@@ -395,13 +490,20 @@ static ArrowErrorCode column_finish(format_column *col, struct ArrowArray *array
     shrink(&col->validity, bits, (size_t)(col->room + 7) / 8);
     NANOARROW_RETURN_NOT_OK(hand_over(array, 0, &col->validity, bits));
   }
-  shrink(&col->values, values, values_size(col, col->room));
-  NANOARROW_RETURN_NOT_OK(hand_over(array, 1, &col->values, values));
+  if (col->kind < FORMAT_FIXED_LIST) {
+    if (col->list_view) NANOARROW_RETURN_NOT_OK(give_sizes(col, array));
+    shrink(&col->values, values, values_size(col, col->room));
+    NANOARROW_RETURN_NOT_OK(hand_over(array, 1, &col->values, values));
+  }
   if (has_data(col)) {
     size_t data = (size_t)col->data_len;
     shrink(&col->data, data, (size_t)col->data_room);
     NANOARROW_RETURN_NOT_OK(hand_over(array, 2, &col->data, data));
     col->data_hint = (int64_t)data;
+  }
+  col->n_hint = col->n;
+  for (int64_t i = 0; i < col->n_children; i++) {
+    NANOARROW_RETURN_NOT_OK(column_finish(&col->children[i], array->children[i]));
   }
   return NANOARROW_OK;
 }
@@ -433,7 +535,7 @@ weir_status format_columns_finish(format_column *cols, int64_t n_cols,
   }
   status = weir_batch_new(schema, &array, out, err);
 out:
-  for (int64_t i = 0; i < n_cols; i++) drop_buffers(&cols[i]);
+  for (int64_t i = 0; i < n_cols; i++) format_column_drop(&cols[i]);
   if (array.release) array.release(&array);
   return status;
 }

@@ -25,7 +25,7 @@ static weir_status decoder_init(weir_csv_decoder *decoder, weir_error *err) {
   decoder->fields = base_calloc((size_t)n, sizeof(*decoder->fields), err);
   if (!decoder->columns || !decoder->fields) return WEIR_E_NOMEM;
   for (int64_t i = 0; i < n; i++) {
-    BASE_TRY(format_column_init(&decoder->columns[i], arrow->children[i], false,
+    BASE_TRY(format_column_init(&decoder->columns[i], arrow->children[i], FORMAT_FLAT,
                                 "read from CSV", err));
     decoder->fields[i] = (int32_t)i;
     decoder->n_columns = i + 1;

@@ -161,7 +161,7 @@ static weir_status column_init(encoder_column *col, const struct ArrowSchema *fi
   const struct ArrowSchema *values = field->dictionary ? field->dictionary : field;
   const char *name = field->name ? field->name : "";
   weir_status status =
-      format_column_init(&col->type, values, true, "written as CSV", err);
+      format_column_init(&col->type, values, FORMAT_VIEWS, "written as CSV", err);
   if (status != WEIR_OK) {
     return values == field ? status : weir_error_prefix(err, status, "column '%s'", name);
   }

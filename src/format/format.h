@@ -12,6 +12,9 @@
 #include <weir/batch.h>
 #include <weir/error.h>
 
+struct ArrowArrayView;
+struct ArrowSchemaView;
+
 #define FORMAT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define FORMAT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -37,7 +40,12 @@ typedef enum format_kind {
   FORMAT_TIME32,
   FORMAT_TIME64,
   FORMAT_TIMESTAMP,
-  FORMAT_DURATION
+  FORMAT_DURATION,
+  /* nested, the last ones: `values` are offsets of the first two, and none of the others */
+  FORMAT_LIST,
+  FORMAT_MAP, /* a list of structs {key, value} */
+  FORMAT_FIXED_LIST,
+  FORMAT_STRUCT
 } format_kind;
 
 /* Why a value was not taken. A column is unchanged by anything but FORMAT_OK. */
@@ -50,10 +58,18 @@ typedef enum format_result {
   FORMAT_NO_ZONE, /* a zone is missing */
   FORMAT_ZONE,    /* a zone is given to a type without one */
   FORMAT_LENGTH,  /* fixed_size_binary of another length */
+  FORMAT_ITEMS,   /* fixed_size_list with another number of items */
+  FORMAT_MANY,    /* more slots under null lists of fixed size than a batch may have */
   FORMAT_NULL,    /* null in a column that is not nullable */
-  FORMAT_TWICE,   /* the column has its value already */
+  FORMAT_TWICE,   /* the column, or the key of a map, has its value already */
   FORMAT_NOMEM
 } format_result;
+
+/* Which of a row of columns has a name. */
+typedef struct format_names {
+  int32_t *table; /* of column + 1 by hash of the name; 0: free */
+  uint32_t mask;
+} format_names;
 
 /* A column being built. Rows are appended one by one; `n` may be one ahead of the other columns'
  * within a row, so that a second value for one row is seen. */
@@ -77,19 +93,53 @@ typedef struct format_column {
   uint8_t *data; /* bytes of strings */
   int64_t data_len, data_room;
   int64_t data_hint; /* data_len of the batch before */
+
+  const struct ArrowSchema *field; /* borrowed */
+  /* Nested kinds: the columns below, as the array has them. Between two values a struct's have as many
+   * as it has itself, those of lists as many as its slots reach. */
+  struct format_column *children;
+  int64_t n_children;
+  int64_t list_size; /* of FORMAT_FIXED_LIST */
+  bool list_view;
+  bool string_keys;   /* FORMAT_MAP */
+  int64_t n_hint;     /* n of the batch before */
+  format_names names; /* FORMAT_STRUCT: of the children */
 } format_column;
 
-/* Column of a schema's field. WEIR_E_NOT_IMPLEMENTED names a type that rows cannot hold; `what`
- * begins like "read from CSV". Views are let through with `views` alone. */
+/* What format_column_init lets through. */
+enum {
+  FORMAT_FLAT = 0,
+  FORMAT_VIEWS = 1,
+  FORMAT_NESTED = 2,
+  FORMAT_ENCODED = 4 /* a dictionary's field counts as one of its values */
+};
+
+/* Column of a schema's field, which must outlive it. WEIR_E_NOT_IMPLEMENTED names a type that rows
+ * cannot hold; `what` begins like "read from CSV". */
 weir_status format_column_init(format_column *col, const struct ArrowSchema *field,
-                               bool views, const char *what, weir_error *err);
+                               unsigned allow, const char *what, weir_error *err);
 void format_column_done(format_column *col);
+/* Frees the buffers alone. */
+void format_column_drop(format_column *col);
 /* Room for `rows` values in an empty column, which takes new buffers. */
 weir_status format_column_start(format_column *col, int64_t rows, weir_error *err);
 /* Room for `more` bytes of strings. */
 bool format_column_grow(format_column *col, int64_t more);
+/* Room for `more` values; columns below others have no other bound on what comes. */
+bool format_column_grow_values(format_column *col, int64_t more);
+static inline bool format_column_room(format_column *col) {
+  return FORMAT_LIKELY(col->n < col->room) || format_column_grow_values(col, 1);
+}
 /* Back to n values. */
 void format_column_cut(format_column *col, int64_t n);
+
+/* WEIR_E_SCHEMA names a name that two columns share. */
+weir_status format_names_init(format_names *names, const struct format_column *cols,
+                              int64_t n, weir_error *err);
+void format_names_done(format_names *names);
+/* The column of a name, or -1. */
+int32_t format_names_find(const format_names *names, const struct format_column *cols,
+                          const uint8_t *name, size_t n);
 
 format_result format_column_null(format_column *col);
 format_result format_column_bool(format_column *col, bool value);
@@ -102,6 +152,37 @@ format_result format_column_string(format_column *col, const uint8_t *text, size
  * afterwards, also on failure. */
 weir_status format_columns_finish(format_column *cols, int64_t n_cols,
                                   weir_schema *schema, weir_batch **out, weir_error *err);
+
+/* nested.c */
+/* The part of format_column_init for what lies below a column; `path` names it. */
+weir_status format_nested_init(format_column *col, const struct ArrowSchemaView *view,
+                               const char *path, unsigned allow, const char *what,
+                               weir_error *err);
+weir_status format_column_init_at(format_column *col, const struct ArrowSchema *field,
+                                  const char *path, unsigned allow, const char *what,
+                                  weir_error *err);
+/* Slots that one row takes in the widest column below lists of fixed size. */
+int64_t format_nested_slots(const format_column *col);
+/* Values to make room for in child columns of a column with room for `rows`. */
+int64_t format_nested_rows(const format_column *col, const format_column *child,
+                           int64_t rows);
+/* Values that a child has when its parent has n. */
+int64_t format_nested_end(const format_column *col, int64_t n);
+/* A null, or where there may be none what stands for it under a null parent. */
+format_result format_nested_null(format_column *col);
+/* Ends a value whose items or fields are in the children. */
+format_result format_list_close(format_column *col);
+format_result format_struct_close(format_column *col);
+typedef struct format_key {
+  const uint8_t *data;
+  size_t size;
+  int64_t at; /* which of a map's entries */
+} format_key;
+/* Whether two of the keys are the same, *twice then being the second; may reorder them. */
+bool format_keys_repeat(format_key *keys, size_t n, format_key *twice);
+/* FORMAT_TWICE when a string is twice among the keys of the map about to be closed, *twice then being the
+ * second. */
+format_result format_map_check(const format_column *col, format_key *twice);
 
 /* number.c */
 /* text[0 .. n) = -?digits. Sets sign and magnitude; FORMAT_TYPE when it is no integer. */
@@ -155,7 +236,6 @@ const char *format_result_text(format_result result);
 /* Value i of a column that is neither string nor bytes, at most FORMAT_VALUE_TEXT bytes; `quotes` as JSON
  * wants them. Returns its end; NULL when it has no text. */
 #define FORMAT_VALUE_TEXT (FORMAT_DECIMAL_TEXT + 16)
-struct ArrowArrayView;
 char *format_value_write(char *p, const format_column *type,
                          const struct ArrowArrayView *values, int64_t i, bool quotes);
 

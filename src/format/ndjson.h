@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the NDJSON decoder; for the files ndjson_*.c alone. */
+/* Inside of NDJSON; for the files ndjson_*.c alone. */
 #ifndef FORMAT_NDJSON_H
 #define FORMAT_NDJSON_H
 
@@ -35,8 +35,7 @@ struct weir_ndjson_decoder {
   uint64_t offset, line;
   uint32_t mark; /* bytes of the byte order mark before the line at hand */
 
-  int32_t *table; /* of column + 1 by hash of the name; 0: free */
-  uint32_t table_mask;
+  format_names names;
   ndjson_slot *slots;
   uint32_t n_slots;
 
@@ -47,9 +46,27 @@ struct weir_ndjson_decoder {
   bool all_slow; /* tests: every line takes the slow way */
 };
 
-/* The column of a key, or -1. */
-int32_t ndjson_find_column(const weir_ndjson_decoder *decoder, const uint8_t *name,
-                           size_t n);
+static inline const uint8_t *ndjson_skip_blanks(const uint8_t *p) {
+  while (*p == ' ' || *p == '\t' || *p == '\r') p++;
+  return p;
+}
+/* Parts of ndjson_row_fast: the value at p into a column below another one, or into a nested column; what
+ * follows it, or NULL to give up. `end` is the line's. */
+const uint8_t *ndjson_take_value(format_column *col, const uint8_t *p,
+                                 const uint8_t *end);
+const uint8_t *ndjson_take_nested(format_column *col, const uint8_t *p,
+                                  const uint8_t *end);
+
+/* Where a value lies in its row, from the inside out: a column, a field, an item or a map's key. */
+typedef struct ndjson_path {
+  const struct ndjson_path *up;
+  format_column *col;        /* of the value */
+  const format_key *map_key; /* NULL: `col` has a name, or this is item `item` */
+  int64_t item;              /* -1: `col` has a name */
+} ndjson_path;
+/* "a.b[3].c" or "a["key"]"; what does not fit is left out at the end. */
+#define NDJSON_PATH_TEXT 200
+void ndjson_path_text(const ndjson_path *path, char out[NDJSON_PATH_TEXT]);
 
 /* Appends the row of line[0 .. size) if it is of the common kind: line[size] is LF, and
  * NDJSON_PADDING bytes from there can be read. False when the row needs ndjson_row_slow, which then says

@@ -12,41 +12,24 @@
 #define MAX_MAX_LINE (UINT64_C(1) << 30)
 /* With the longest line on top, the strings of a batch stay below the 2 GiB that 32-bit offsets reach. */
 #define MAX_BATCH_BYTES (UINT64_C(32) << 20)
+/* Of a column below lists of fixed size. */
+#define MAX_BATCH_SLOTS (INT64_C(1) << 24)
 #define POOL_SIZE (size_t)(256 << 10)
 
-static uint32_t hash_name(const uint8_t *name, size_t n) {
-  uint32_t hash = 2166136261u; /* FNV-1a */
-  for (size_t i = 0; i < n; i++) hash = (hash ^ name[i]) * 16777619u;
-  return hash;
-}
-
-int32_t ndjson_find_column(const weir_ndjson_decoder *decoder, const uint8_t *name,
-                           size_t n) {
-  for (uint32_t i = hash_name(name, n);; i++) {
-    int32_t entry = decoder->table[i & decoder->table_mask];
-    if (entry == 0) return -1;
-    const format_column *col = &decoder->columns[entry - 1];
-    if (col->name_len == n && memcmp(col->name, name, n) == 0) return entry - 1;
-  }
-}
-
-static weir_status index_columns(weir_ndjson_decoder *decoder, weir_error *err) {
-  uint32_t room = 4;
-  while ((int64_t)room < 2 * decoder->n_columns) room *= 2;
-  decoder->table = base_calloc(room, sizeof(*decoder->table), err);
-  if (decoder->table == NULL) return WEIR_E_NOMEM;
-  decoder->table_mask = room - 1;
+/* Fewer rows a batch where lists of fixed size would make it large, since a null of theirs takes as many
+ * slots as a value. */
+static weir_status bound_rows(weir_ndjson_decoder *decoder, weir_error *err) {
   for (int64_t i = 0; i < decoder->n_columns; i++) {
     const format_column *col = &decoder->columns[i];
-    const uint8_t *name = (const uint8_t *)col->name;
-    if (ndjson_find_column(decoder, name, col->name_len) >= 0) {
-      return weir_error_set(
-          err, WEIR_E_SCHEMA, 0,
-          "two columns are named '%s'; rows of JSON cannot tell them apart", col->name);
+    int64_t slots = format_nested_slots(col);
+    if (slots > MAX_BATCH_SLOTS) {
+      return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
+                            "column '%s': a row of its fixed-size lists takes more than "
+                            "%lld slots; declare lists",
+                            col->name, (long long)MAX_BATCH_SLOTS);
     }
-    uint32_t at = hash_name(name, col->name_len);
-    while (decoder->table[at & decoder->table_mask] != 0) at++;
-    decoder->table[at & decoder->table_mask] = (int32_t)i + 1;
+    if (decoder->batch_rows > MAX_BATCH_SLOTS / slots)
+      decoder->batch_rows = MAX_BATCH_SLOTS / slots;
   }
   return WEIR_OK;
 }
@@ -64,11 +47,12 @@ static weir_status decoder_init(weir_ndjson_decoder *decoder, weir_error *err) {
   if (!decoder->columns || !decoder->slots || !decoder->pool) return WEIR_E_NOMEM;
   decoder->pool_size = POOL_SIZE;
   for (int64_t i = 0; i < arrow->n_children; i++) {
-    BASE_TRY(format_column_init(&decoder->columns[i], arrow->children[i], false,
+    BASE_TRY(format_column_init(&decoder->columns[i], arrow->children[i], FORMAT_NESTED,
                                 "read from NDJSON", err));
     decoder->n_columns = i + 1;
   }
-  return index_columns(decoder, err);
+  BASE_TRY(bound_rows(decoder, err));
+  return format_names_init(&decoder->names, decoder->columns, decoder->n_columns, err);
 }
 
 weir_status weir_ndjson_decoder_new(weir_schema *schema,
@@ -100,7 +84,7 @@ weir_status weir_ndjson_decoder_new(weir_schema *schema,
 
 static void drop_rows(weir_ndjson_decoder *decoder) {
   for (int64_t i = 0; i < decoder->n_columns; i++)
-    format_column_done(&decoder->columns[i]);
+    format_column_drop(&decoder->columns[i]);
   decoder->started = false;
   decoder->rows = 0;
   decoder->batch_bytes = 0;
@@ -108,10 +92,11 @@ static void drop_rows(weir_ndjson_decoder *decoder) {
 
 void weir_ndjson_decoder_free(weir_ndjson_decoder *decoder) {
   if (decoder == NULL) return;
-  drop_rows(decoder);
+  for (int64_t i = 0; i < decoder->n_columns; i++)
+    format_column_done(&decoder->columns[i]);
   weir_schema_unref(decoder->schema);
   free(decoder->columns);
-  free(decoder->table);
+  format_names_done(&decoder->names);
   free(decoder->slots);
   free(decoder->pool);
   free(decoder->copy);

@@ -4,27 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/ndjson.h>
 #include "base/base.h"
-#include "format/format.h"
+#include "format/ndjson.h"
 
 /* Room for any value that is not a string, its quotes, and what follows it. */
 #define VALUE_ROOM FORMAT_VALUE_TEXT
 
-typedef struct encoder_column {
-  format_column type; /* of the values, dictionary or not */
-  char *key;          /* `"name":` with the brace or comma before it */
+/* A column, or what lies below one. */
+typedef struct encoder_node {
+  format_column *type; /* of the values, dictionary or not */
+  char *key;           /* `"name":` with the brace or comma before it; NULL for items */
   size_t key_size;
   const struct ArrowArrayView *view, *values; /* differ for dictionaries */
-} encoder_column;
+  struct encoder_node *children;
+  int64_t n_children;
+} encoder_node;
 
 struct weir_ndjson_encoder {
   weir_schema *schema;
   struct ArrowArrayView view;
-  encoder_column *columns;
+  format_column *types;
+  encoder_node *columns;
   int64_t n_columns;
   base_buf text;
+  base_buf keys; /* of format_key: those of one map */
 };
+
+/* The row at hand, for messages. */
+typedef struct encoder_row {
+  weir_ndjson_encoder *encoder;
+  int64_t row;
+  int32_t column;
+  weir_error *err;
+} encoder_row;
 
 static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
                               weir_error *err) {
@@ -64,96 +76,239 @@ static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
   return WEIR_OK;
 }
 
-static weir_status bad_value(const encoder_column *col, int64_t row, int64_t column,
-                             const char *what, weir_error *err) {
+static weir_status bad_value(const encoder_row *r, const ndjson_path *path,
+                             const char *what) {
+  char where[NDJSON_PATH_TEXT];
+  ndjson_path_text(path, where);
   weir_status status =
-      weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+      weir_error_set(r->err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
                      "row %lld, column '%s': %s, so NDJSON cannot carry it",
-                     (long long)row, col->type.name, what);
-  return weir_error_at(err, status, row, (int32_t)column);
+                     (long long)r->row, where, what);
+  return weir_error_at(r->err, status, r->row, r->column);
 }
 
-static weir_status put_column(weir_ndjson_encoder *encoder, int64_t column, int64_t row,
-                              int64_t i, weir_error *err) {
-  const encoder_column *col = &encoder->columns[column];
-  base_buf *buf = &encoder->text;
-  BASE_TRY(base_buf_reserve(buf, col->key_size + VALUE_ROOM, err));
-  memcpy(buf->data + buf->size, col->key, col->key_size);
-  buf->size += col->key_size;
-  bool null = ArrowArrayViewIsNull(col->view, i);
-  if (!null && col->values != col->view) {
-    i = ArrowArrayViewGetIntUnsafe(col->view, i);
-    if (i < 0 || i >= col->values->length) {
-      return bad_value(col, row, column, "the index is outside of its dictionary", err);
-    }
-    null = ArrowArrayViewIsNull(col->values, i);
-  }
+static weir_status put_flat(const encoder_row *r, const encoder_node *node,
+                            const ndjson_path *path, int64_t i) {
+  base_buf *buf = &r->encoder->text;
+  format_kind kind = node->type->kind;
   char *p = (char *)buf->data + buf->size, *end;
-  if (null) {
-    end = p + 4;
-    memcpy(p, "null", 4);
-  } else if (col->type.kind == FORMAT_UTF8) {
-    struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(col->values, i);
+  if (kind == FORMAT_UTF8) {
+    struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(node->values, i);
     if (!base_utf8_valid(text.data, (size_t)text.size_bytes)) {
-      return bad_value(col, row, column, "the string is not valid UTF-8", err);
+      return bad_value(r, path, "the string is not valid UTF-8");
     }
-    return put_string(buf, (const uint8_t *)text.data, (size_t)text.size_bytes, err);
-  } else if (col->type.kind == FORMAT_BINARY || col->type.kind == FORMAT_FIXED) {
-    struct ArrowBufferView bytes = ArrowArrayViewGetBytesUnsafe(col->values, i);
-    BASE_TRY(base_buf_reserve(buf, (size_t)bytes.size_bytes / 3 * 4 + VALUE_ROOM, err));
+    return put_string(buf, (const uint8_t *)text.data, (size_t)text.size_bytes, r->err);
+  }
+  if (kind == FORMAT_BINARY || kind == FORMAT_FIXED) {
+    struct ArrowBufferView bytes = ArrowArrayViewGetBytesUnsafe(node->values, i);
+    BASE_TRY(
+        base_buf_reserve(buf, (size_t)bytes.size_bytes / 3 * 4 + VALUE_ROOM, r->err));
     p = (char *)buf->data + buf->size;
     end = p;
     *end++ = '"';
     end += format_base64_write(bytes.data.as_uint8, (size_t)bytes.size_bytes, end);
     *end++ = '"';
   } else {
-    end = format_value_write(p, &col->type, col->values, i, true);
-    if (end == NULL)
-      return bad_value(col, row, column, "the value is outside of its calendar", err);
+    end = format_value_write(p, node->type, node->values, i, true);
+    if (end == NULL) return bad_value(r, path, "the value is outside of its calendar");
   }
   buf->size += (size_t)(end - p);
   return WEIR_OK;
 }
 
-static weir_status column_init(encoder_column *col, const struct ArrowSchema *field,
-                               bool first, weir_error *err) {
-  const struct ArrowSchema *values = field->dictionary ? field->dictionary : field;
-  base_buf key = {0};
-  const char *name = field->name ? field->name : "";
-  weir_status status =
-      format_column_init(&col->type, values, true, "written as NDJSON", err);
-  if (status != WEIR_OK) {
-    return values == field ? status : weir_error_prefix(err, status, "column '%s'", name);
+static weir_status put_nested(const encoder_row *r, const encoder_node *node,
+                              const ndjson_path *path, int64_t i);
+
+/* Value i of a node, with room for its text. Sets *slot to where it lies among the values, -1: null. */
+static weir_status find_value(const encoder_row *r, const encoder_node *node,
+                              const ndjson_path *path, int64_t i, int64_t *slot) {
+  bool null = ArrowArrayViewIsNull(node->view, i);
+  if (!null && node->values != node->view) {
+    i = ArrowArrayViewGetIntUnsafe(node->view, i);
+    if (i < 0 || i >= node->values->length) {
+      return bad_value(r, path, "the index is outside of its dictionary");
+    }
+    null = ArrowArrayViewIsNull(node->values, i);
   }
-  col->type.name = name;
-  BASE_GOTO(status, base_buf_append_byte(&key, first ? '{' : ',', err));
-  BASE_GOTO(status, put_string(&key, (const uint8_t *)name, strlen(name), err));
+  *slot = null ? -1 : i;
+  return WEIR_OK;
+}
+
+static weir_status put_value(const encoder_row *r, const encoder_node *node,
+                             const ndjson_path *path, int64_t i) {
+  base_buf *buf = &r->encoder->text;
+  int64_t slot = 0;
+  BASE_TRY(base_buf_reserve(buf, node->key_size + VALUE_ROOM, r->err));
+  if (node->key_size > 0) memcpy(buf->data + buf->size, node->key, node->key_size);
+  buf->size += node->key_size;
+  BASE_TRY(find_value(r, node, path, i, &slot));
+  if (slot < 0) {
+    memcpy(buf->data + buf->size, "null", 4);
+    buf->size += 4;
+    return WEIR_OK;
+  }
+  if (node->type->kind >= FORMAT_LIST) return put_nested(r, node, path, slot);
+  return put_flat(r, node, path, slot);
+}
+
+static weir_status put_struct(const encoder_row *r, const encoder_node *node,
+                              const ndjson_path *path, int64_t i) {
+  base_buf *buf = &r->encoder->text;
+  for (int64_t k = 0; k < node->n_children; k++) {
+    ndjson_path field = {path, node->children[k].type, NULL, -1};
+    BASE_TRY(put_value(r, &node->children[k], &field, node->values->offset + i));
+  }
+  return base_buf_append(buf, node->n_children > 0 ? "}" : "{}",
+                         node->n_children > 0 ? 1 : 2, r->err);
+}
+
+static int64_t offset_at(const struct ArrowArrayView *view, int buffer, int32_t width,
+                         int64_t i) {
+  const void *data = view->buffer_views[buffer].data.data;
+  return width == 4 ? ((const int32_t *)data)[view->offset + i]
+                    : ((const int64_t *)data)[view->offset + i];
+}
+
+/* The items of list i among those of the child. */
+static void list_bounds(const encoder_node *node, int64_t i, int64_t *start,
+                        int64_t *end) {
+  const struct ArrowArrayView *view = node->values;
+  const format_column *type = node->type;
+  if (type->kind == FORMAT_FIXED_LIST) {
+    *start = (view->offset + i) * type->list_size;
+    *end = *start + type->list_size;
+    return;
+  }
+  *start = offset_at(view, 1, type->width, i);
+  *end = type->list_view ? *start + offset_at(view, 2, type->width, i)
+                         : offset_at(view, 1, type->width, i + 1);
+}
+
+/* The keys of map entries [start, end) into encoder->keys, none of them null. */
+static weir_status find_keys(const encoder_row *r, const encoder_node *map,
+                             const ndjson_path *path, int64_t start, int64_t end) {
+  const encoder_node *entries = &map->children[0], *keys = &entries->children[0];
+  base_buf *found = &r->encoder->keys;
+  base_buf_clear(found);
+  for (int64_t i = start; i < end; i++) {
+    ndjson_path item = {path, keys->type, NULL, i - start};
+    int64_t slot = -1;
+    if (!ArrowArrayViewIsNull(entries->view, i))
+      BASE_TRY(find_value(r, keys, &item, entries->values->offset + i, &slot));
+    if (slot < 0) return bad_value(r, &item, "the entry or its key is null");
+    if (!map->type->string_keys) continue;
+    struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(keys->values, slot);
+    format_key key = {(const uint8_t *)text.data, (size_t)text.size_bytes, i - start};
+    if (!base_utf8_valid(key.data, key.size))
+      return bad_value(r, &item, "the key is not valid UTF-8");
+    BASE_TRY(base_buf_append(found, &key, sizeof(key), r->err));
+  }
+  format_key twice = {0};
+  if (map->type->string_keys && format_keys_repeat((format_key *)(void *)found->data,
+                                                   (size_t)(end - start), &twice)) {
+    ndjson_path key = {path, keys->type, &twice, -1};
+    return bad_value(r, &key, "the map has this key twice");
+  }
+  return WEIR_OK;
+}
+
+/* Entries [start, end) as the members of an object. */
+static weir_status put_members(const encoder_row *r, const encoder_node *map,
+                               const ndjson_path *path, int64_t start, int64_t end) {
+  const encoder_node *entries = &map->children[0], *keys = &entries->children[0];
+  base_buf *buf = &r->encoder->text;
+  for (int64_t i = start; i < end; i++) {
+    int64_t at = entries->values->offset + i, slot = 0;
+    BASE_TRY(base_buf_append_byte(buf, i == start ? '{' : ',', r->err));
+    BASE_TRY(find_value(r, keys, path, at, &slot));
+    struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(keys->values, slot);
+    format_key key = {(const uint8_t *)text.data, (size_t)text.size_bytes, i - start};
+    BASE_TRY(put_string(buf, key.data, key.size, r->err));
+    BASE_TRY(base_buf_append_byte(buf, ':', r->err));
+    ndjson_path value = {path, entries->children[1].type, &key, -1};
+    BASE_TRY(put_value(r, &entries->children[1], &value, at));
+  }
+  return base_buf_append(buf, start < end ? "}" : "{}", start < end ? 1 : 2, r->err);
+}
+
+static weir_status put_nested(const encoder_row *r, const encoder_node *node,
+                              const ndjson_path *path, int64_t i) {
+  base_buf *buf = &r->encoder->text;
+  int64_t start = 0, end = 0;
+  if (node->type->kind == FORMAT_STRUCT) return put_struct(r, node, path, i);
+  list_bounds(node, i, &start, &end);
+  if (node->type->kind == FORMAT_MAP) {
+    BASE_TRY(find_keys(r, node, path, start, end));
+    if (node->type->string_keys) return put_members(r, node, path, start, end);
+  }
+  ndjson_path item = {path, node->children[0].type, NULL, 0};
+  BASE_TRY(base_buf_append_byte(buf, '[', r->err));
+  for (int64_t k = start; k < end; k++, item.item++) {
+    if (k > start) BASE_TRY(base_buf_append_byte(buf, ',', r->err));
+    BASE_TRY(put_value(r, &node->children[0], &item, k));
+  }
+  return base_buf_append_byte(buf, ']', r->err);
+}
+
+/* `place` is that among its siblings, for the brace or comma before the key; -1 for items. */
+static weir_status node_init(encoder_node *node, format_column *type,
+                             const struct ArrowArrayView *view, int64_t place,
+                             weir_error *err) {
+  base_buf key = {0};
+  weir_status status = WEIR_OK;
+  node->type = type;
+  node->view = view;
+  node->values = view->dictionary ? view->dictionary : view;
+  node->children = base_calloc((size_t)type->n_children, sizeof(*node->children), err);
+  if (node->children == NULL) return WEIR_E_NOMEM;
+  node->n_children = type->n_children;
+  for (int64_t i = 0; i < type->n_children; i++) {
+    BASE_TRY(node_init(&node->children[i], &type->children[i], node->values->children[i],
+                       type->kind == FORMAT_STRUCT ? i : -1, err));
+  }
+  if (type->kind == FORMAT_MAP && type->string_keys) {
+    encoder_node *value = &node->children[0].children[1]; /* its key is the entry's */
+    free(value->key);
+    value->key = NULL;
+    value->key_size = 0;
+  }
+  if (place < 0) return WEIR_OK;
+  BASE_GOTO(status, base_buf_append_byte(&key, place == 0 ? '{' : ',', err));
+  BASE_GOTO(status, put_string(&key, (const uint8_t *)type->name, type->name_len, err));
   BASE_GOTO(status, base_buf_append_byte(&key, ':', err));
-  col->key_size = key.size;
-  col->key = base_buf_steal_str(&key, err);
-  if (col->key == NULL) status = WEIR_E_NOMEM;
+  node->key_size = key.size;
+  node->key = base_buf_steal_str(&key, err);
+  if (node->key == NULL) status = WEIR_E_NOMEM;
 out:
   base_buf_done(&key);
   return status;
 }
 
+static void node_done(encoder_node *node) {
+  for (int64_t i = 0; i < node->n_children; i++) node_done(&node->children[i]);
+  free(node->children);
+  free(node->key);
+}
+
 static weir_status encoder_init(weir_ndjson_encoder *encoder, weir_error *err) {
   const struct ArrowSchema *arrow = weir_schema_arrow(encoder->schema);
   struct ArrowError why = {0};
-  encoder->columns =
-      base_calloc((size_t)arrow->n_children, sizeof(*encoder->columns), err);
-  if (encoder->columns == NULL) return WEIR_E_NOMEM;
+  size_t n = (size_t)arrow->n_children;
+  encoder->types = base_calloc(n, sizeof(*encoder->types), err);
+  encoder->columns = base_calloc(n, sizeof(*encoder->columns), err);
+  if (encoder->types == NULL || encoder->columns == NULL) return WEIR_E_NOMEM;
   encoder->n_columns = arrow->n_children;
   for (int64_t i = 0; i < arrow->n_children; i++) {
-    BASE_TRY(column_init(&encoder->columns[i], arrow->children[i], i == 0, err));
+    BASE_TRY(format_column_init(&encoder->types[i], arrow->children[i],
+                                FORMAT_VIEWS | FORMAT_NESTED | FORMAT_ENCODED,
+                                "written as NDJSON", err));
   }
   if (ArrowArrayViewInitFromSchema(&encoder->view, arrow, &why) != NANOARROW_OK) {
     return weir_error_set(err, WEIR_E_SCHEMA, 0, "NDJSON: %s", why.message);
   }
   for (int64_t i = 0; i < encoder->n_columns; i++) {
-    const struct ArrowArrayView *view = encoder->view.children[i];
-    encoder->columns[i].view = view;
-    encoder->columns[i].values = view->dictionary ? view->dictionary : view;
+    BASE_TRY(node_init(&encoder->columns[i], &encoder->types[i],
+                       encoder->view.children[i], i, err));
   }
   return WEIR_OK;
 }
@@ -175,10 +330,15 @@ weir_status weir_ndjson_encoder_new(weir_schema *schema, weir_ndjson_encoder **o
 
 void weir_ndjson_encoder_free(weir_ndjson_encoder *encoder) {
   if (encoder == NULL) return;
-  for (int64_t i = 0; i < encoder->n_columns; i++) free(encoder->columns[i].key);
+  for (int64_t i = 0; i < encoder->n_columns; i++) {
+    node_done(&encoder->columns[i]);
+    format_column_done(&encoder->types[i]);
+  }
   free(encoder->columns);
+  free(encoder->types);
   ArrowArrayViewReset(&encoder->view);
   base_buf_done(&encoder->text);
+  base_buf_done(&encoder->keys);
   weir_schema_unref(encoder->schema);
   free(encoder);
 }
@@ -195,9 +355,12 @@ weir_status weir_ndjson_encoder_write(weir_ndjson_encoder *encoder,
   }
   base_buf *buf = &encoder->text;
   base_buf_clear(buf);
-  for (int64_t row = 0; row < array->length; row++) {
-    for (int64_t column = 0; column < encoder->n_columns; column++) {
-      BASE_TRY(put_column(encoder, column, row, array->offset + row, err));
+  encoder_row r = {encoder, 0, 0, err};
+  for (; r.row < array->length; r.row++) {
+    for (r.column = 0; r.column < encoder->n_columns; r.column++) {
+      const encoder_node *node = &encoder->columns[r.column];
+      ndjson_path path = {NULL, node->type, NULL, -1};
+      BASE_TRY(put_value(&r, node, &path, array->offset + r.row));
     }
     if (encoder->n_columns == 0) BASE_TRY(base_buf_append_byte(buf, '{', err));
     BASE_TRY(base_buf_append(buf, "}\n", 2, err));

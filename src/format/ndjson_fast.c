@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fast way of a row: one pass over the line, each value straight into its column, keys guessed from
- * the row before. It takes what it is sure of and gives up on the rest (nested values, errors of any
+ * the row before. It takes what it is sure of and gives up on the rest (rare spellings, errors of any
  * kind), for which the line goes through yyjson again: so what is accepted, and every
  * message, is decided in one place. LF ends every token, since JSON allows no LF but as a blank,
  * so no loop here looks for the line's end.
@@ -14,11 +14,6 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
-
-static inline const uint8_t *skip_blanks(const uint8_t *p) {
-  while (*p == ' ' || *p == '\t' || *p == '\r') p++;
-  return p;
-}
 
 static inline uint64_t load_word(const uint8_t *p) {
   uint64_t word;
@@ -284,8 +279,15 @@ static const uint8_t *take_value(format_column *col, const uint8_t *p,
       return is_word(p + 1, "alse") && format_column_bool(col, false) == FORMAT_OK ? p + 5
                                                                                    : NULL;
     default:
+      if (FORMAT_UNLIKELY(col->kind >= FORMAT_LIST))
+        return ndjson_take_nested(col, p, end);
       return take_number(col, p, end);
   }
+}
+
+const uint8_t *ndjson_take_value(format_column *col, const uint8_t *p,
+                                 const uint8_t *end) {
+  return format_column_room(col) ? take_value(col, p, end) : NULL;
 }
 
 /* A value that no column takes. */
@@ -317,7 +319,8 @@ static const uint8_t *take_key(weir_ndjson_decoder *decoder, const uint8_t *p,
     high |= *q >= 0x80;
   }
   if (high && !base_utf8_valid(p + 1, (size_t)(q - p - 1))) return NULL;
-  *column = ndjson_find_column(decoder, p + 1, (size_t)(q - p - 1));
+  *column =
+      format_names_find(&decoder->names, decoder->columns, p + 1, (size_t)(q - p - 1));
   q++;
   if (*q == ':') {
     if (place < NDJSON_MAX_SLOTS) {
@@ -325,7 +328,7 @@ static const uint8_t *take_key(weir_ndjson_decoder *decoder, const uint8_t *p,
     }
     return q + 1;
   }
-  q = skip_blanks(q);
+  q = ndjson_skip_blanks(q);
   return *q == ':' ? q + 1 : NULL;
 }
 
@@ -338,10 +341,10 @@ static bool fill_missing(weir_ndjson_decoder *decoder) {
 }
 
 bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t size) {
-  const uint8_t *end = line + size, *p = skip_blanks(line);
+  const uint8_t *end = line + size, *p = ndjson_skip_blanks(line);
   int64_t filled = 0;
   if (*p != '{') return false;
-  p = skip_blanks(p + 1);
+  p = ndjson_skip_blanks(p + 1);
   if (*p == '}') {
     p++;
   } else {
@@ -355,7 +358,7 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
         p = take_key(decoder, p, place, &column);
         if (p == NULL) return false;
       }
-      p = skip_blanks(p);
+      p = ndjson_skip_blanks(p);
       if (column >= 0) {
         format_column *col = &decoder->columns[column];
         if (col->n != decoder->rows) return false; /* given twice */
@@ -365,9 +368,9 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
         p = pass_value(p);
       }
       if (p == NULL) return false;
-      p = skip_blanks(p);
+      p = ndjson_skip_blanks(p);
       if (*p == ',') {
-        p = skip_blanks(p + 1);
+        p = ndjson_skip_blanks(p + 1);
         continue;
       }
       if (*p != '}') return false;
@@ -375,6 +378,6 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
       break;
     }
   }
-  if (skip_blanks(p) != end) return false;
+  if (ndjson_skip_blanks(p) != end) return false;
   return filled == decoder->n_columns || fill_missing(decoder);
 }

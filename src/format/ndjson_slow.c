@@ -41,29 +41,46 @@ static const char *expected_text(const format_column *col) {
     case FORMAT_TIMESTAMP:
       return col->zoned ? "a timestamp with its zone as \"2024-02-29T23:59:59Z\""
                         : "a timestamp as \"2024-02-29T23:59:59\"";
+    case FORMAT_LIST:
+      return "an array";
+    case FORMAT_FIXED_LIST:
+      return "an array with as many items as the type says";
+    case FORMAT_MAP:
+      return col->string_keys ? "an object with distinct keys"
+                              : "an array of {\"key\": ..., \"value\": ...}";
+    case FORMAT_STRUCT:
+      return "an object";
     default:
       return "a whole number";
   }
 }
 
-static weir_status bad_value(const weir_ndjson_decoder *decoder, int64_t column,
-                             const uint8_t *line, size_t size, size_t at,
-                             format_result result, weir_error *err) {
-  const format_column *col = &decoder->columns[column];
-  char type[80], what[400];
+/* One row on its way into the columns. */
+typedef struct row {
+  weir_ndjson_decoder *decoder;
+  yyjson_doc *doc;
+  const uint8_t *line;
+  size_t size;
+  int32_t column; /* the one being filled */
+  weir_error *err;
+} row;
+
+static weir_status bad_value(const row *r, const ndjson_path *path, size_t at,
+                             format_result result) {
+  char type[80], where[NDJSON_PATH_TEXT], what[600];
+  ndjson_path_text(path, where);
   if (result == FORMAT_NOMEM) {
-    return weir_error_set(err, WEIR_E_NOMEM, 0, "line %llu: no memory for column '%s'",
-                          (unsigned long long)decoder->line + 1, col->name);
+    return weir_error_set(r->err, WEIR_E_NOMEM, 0, "line %llu: no memory for column '%s'",
+                          (unsigned long long)r->decoder->line + 1, where);
   }
-  weir_type_format(weir_schema_arrow(decoder->schema)->children[column], type,
-                   sizeof(type));
-  snprintf(what, sizeof(what), "column '%.100s' (%s) %s; expected %s", col->name, type,
-           format_result_text(result), expected_text(col));
-  weir_status status = bad_line(decoder, line, size, at, what, err);
-  return weir_error_at(err, status, -1, (int32_t)column);
+  weir_type_format(path->col->field, type, sizeof(type));
+  snprintf(what, sizeof(what), "column '%s' (%s) %s; expected %s", where, type,
+           format_result_text(result), expected_text(path->col));
+  weir_status status = bad_line(r->decoder, r->line, r->size, at, what, r->err);
+  return weir_error_at(r->err, status, -1, r->column);
 }
 
-static format_result append_value(format_column *col, yyjson_val *val) {
+static format_result append_flat(format_column *col, yyjson_val *val) {
   switch (yyjson_get_type(val)) {
     case YYJSON_TYPE_NULL:
       return format_column_null(col);
@@ -81,41 +98,119 @@ static format_result append_value(format_column *col, yyjson_val *val) {
 }
 
 /* Where a key or value stands in the line: yyjson keeps strings and raw numbers in place, in its copy
- * of the line. Other values are placed by their key. */
+ * of the line. Other values are placed by the nearest key. */
 static size_t place_of(const yyjson_doc *doc, yyjson_val *key, yyjson_val *val) {
   const char *text = yyjson_is_str(val) ? yyjson_get_str(val) : yyjson_get_raw(val);
   if (text == NULL) text = yyjson_get_str(key);
-  return (size_t)(text - doc->str_pool);
+  return text == NULL ? 0 : (size_t)(text - doc->str_pool);
+}
+
+static weir_status append_value(row *r, const ndjson_path *path, yyjson_val *key,
+                                yyjson_val *val);
+
+/* Ends a list or map. */
+static weir_status close_list(row *r, const ndjson_path *path, yyjson_val *key) {
+  format_key twice = {0};
+  ndjson_path at_key = {path, path->col, &twice, -1};
+  format_result result = FORMAT_OK;
+  if (path->col->kind == FORMAT_MAP) result = format_map_check(path->col, &twice);
+  if (result == FORMAT_TWICE) path = &at_key;
+  if (result == FORMAT_OK) result = format_list_close(path->col);
+  return result ? bad_value(r, path, place_of(r->doc, key, NULL), result) : WEIR_OK;
+}
+
+static weir_status append_list(row *r, const ndjson_path *path, yyjson_val *key,
+                               yyjson_val *array) {
+  yyjson_arr_iter iter;
+  yyjson_val *val;
+  ndjson_path item = {path, &path->col->children[0], NULL, 0};
+  yyjson_arr_iter_init(array, &iter);
+  for (; (val = yyjson_arr_iter_next(&iter)) != NULL; item.item++)
+    BASE_TRY(append_value(r, &item, key, val));
+  return close_list(r, path, key);
+}
+
+static weir_status append_map(row *r, const ndjson_path *path, yyjson_val *map_key,
+                              yyjson_val *object) {
+  format_column *entries = &path->col->children[0];
+  format_column *keys = &entries->children[0], *values = &entries->children[1];
+  yyjson_obj_iter iter;
+  yyjson_val *key;
+  yyjson_obj_iter_init(object, &iter);
+  while ((key = yyjson_obj_iter_next(&iter)) != NULL) {
+    format_key text = {(const uint8_t *)yyjson_get_str(key), yyjson_get_len(key), 0};
+    ndjson_path value = {path, values, &text, -1};
+    format_result result = FORMAT_NOMEM;
+    if (format_column_room(entries) && format_column_room(keys))
+      result = format_column_string(keys, text.data, text.size);
+    if (result != FORMAT_OK)
+      return bad_value(r, &value, place_of(r->doc, key, key), result);
+    BASE_TRY(append_value(r, &value, key, yyjson_obj_iter_get_val(key)));
+    entries->n++;
+  }
+  return close_list(r, path, map_key);
+}
+
+/* The fields of an object into columns that have `n` values each, all of them one more then. `path` and
+ * `above` are those of the object, NULL for the row itself. */
+static weir_status append_fields(row *r, const ndjson_path *path, yyjson_val *above,
+                                 yyjson_val *object, format_column *cols, int64_t n_cols,
+                                 const format_names *names, int64_t n) {
+  yyjson_obj_iter iter;
+  yyjson_val *key;
+  yyjson_obj_iter_init(object, &iter);
+  while ((key = yyjson_obj_iter_next(&iter)) != NULL) {
+    yyjson_val *val = yyjson_obj_iter_get_val(key);
+    int32_t i = format_names_find(names, cols, (const uint8_t *)yyjson_get_str(key),
+                                  yyjson_get_len(key));
+    if (i < 0) continue;
+    ndjson_path field = {path, &cols[i], NULL, -1};
+    if (path == NULL) r->column = i;
+    if (cols[i].n != n)
+      return bad_value(r, &field, place_of(r->doc, key, val), FORMAT_TWICE);
+    BASE_TRY(append_value(r, &field, key, val));
+  }
+  for (int64_t i = 0; i < n_cols; i++) {
+    if (cols[i].n > n) continue;
+    ndjson_path field = {path, &cols[i], NULL, -1};
+    if (path == NULL) r->column = (int32_t)i;
+    format_result result =
+        format_column_room(&cols[i]) ? format_column_null(&cols[i]) : FORMAT_NOMEM;
+    if (result != FORMAT_OK)
+      return bad_value(r, &field, place_of(r->doc, above, NULL), result);
+  }
+  return WEIR_OK;
+}
+
+static weir_status append_value(row *r, const ndjson_path *path, yyjson_val *key,
+                                yyjson_val *val) {
+  format_column *col = path->col;
+  bool list = col->kind >= FORMAT_LIST && col->kind <= FORMAT_FIXED_LIST;
+  format_result result = FORMAT_NOMEM;
+  if (format_column_room(col)) {
+    if (list && yyjson_is_arr(val)) return append_list(r, path, key, val);
+    if (col->kind == FORMAT_MAP && col->string_keys && yyjson_is_obj(val))
+      return append_map(r, path, key, val);
+    if (col->kind == FORMAT_STRUCT && yyjson_is_obj(val)) {
+      BASE_TRY(append_fields(r, path, key, val, col->children, col->n_children,
+                             &col->names, col->n));
+      col->n++;
+      return WEIR_OK;
+    }
+    result = append_flat(col, val);
+  }
+  return result ? bad_value(r, path, place_of(r->doc, key, val), result) : WEIR_OK;
 }
 
 static weir_status append_object(weir_ndjson_decoder *decoder, yyjson_doc *doc,
                                  const uint8_t *line, size_t size, weir_error *err) {
-  yyjson_obj_iter iter;
-  yyjson_val *key;
+  row r = {decoder, doc, line, size, -1, err};
   yyjson_val *root = yyjson_doc_get_root(doc);
   if (!yyjson_is_obj(root)) {
     return bad_line(decoder, line, size, 0, "not a JSON object", err);
   }
-  yyjson_obj_iter_init(root, &iter);
-  while ((key = yyjson_obj_iter_next(&iter)) != NULL) {
-    yyjson_val *val = yyjson_obj_iter_get_val(key);
-    int32_t column = ndjson_find_column(decoder, (const uint8_t *)yyjson_get_str(key),
-                                        yyjson_get_len(key));
-    if (column < 0) continue;
-    format_column *col = &decoder->columns[column];
-    format_result result =
-        col->n == decoder->rows ? append_value(col, val) : FORMAT_TWICE;
-    if (result != FORMAT_OK) {
-      return bad_value(decoder, column, line, size, place_of(doc, key, val), result, err);
-    }
-  }
-  for (int64_t i = 0; i < decoder->n_columns; i++) {
-    format_column *col = &decoder->columns[i];
-    if (col->n > decoder->rows) continue;
-    format_result result = format_column_null(col);
-    if (result != FORMAT_OK) return bad_value(decoder, i, line, size, 0, result, err);
-  }
-  return WEIR_OK;
+  return append_fields(&r, NULL, NULL, root, decoder->columns, decoder->n_columns,
+                       &decoder->names, decoder->rows);
 }
 
 weir_status ndjson_row_slow(weir_ndjson_decoder *decoder, const uint8_t *line,

@@ -55,6 +55,10 @@ const char *format_result_text(format_result result) {
       return "has a zone, which this type would drop: declare a timestamp with a zone";
     case FORMAT_LENGTH:
       return "has another number of bytes";
+    case FORMAT_ITEMS:
+      return "has another number of items";
+    case FORMAT_MANY:
+      return "is null in too many lists of fixed size for one batch";
     case FORMAT_NULL:
       return "is null or missing, but not nullable";
     default:

@@ -10,22 +10,28 @@
 #include "base/base.h"
 #include "format/ndjson.h"
 
-static const char *const names[] = {"i", "u", "b", "d", "f", "s", "L",
-                                    "x", "n", "D", "t", "T", "z", "F"};
-static const char *const types[] = {"int64",
-                                    "uint8",
-                                    "bool",
-                                    "float64",
-                                    "float32",
-                                    "utf8",
-                                    "large_utf8",
-                                    "binary",
-                                    "decimal128(20, 4)",
-                                    "date32",
-                                    "time64[us]",
-                                    "timestamp[ms]",
-                                    "timestamp[ns, UTC]",
-                                    "fixed_size_binary[3]"};
+static const char *const names[] = {"i", "u", "b", "d", "f", "s", "L", "x", "n", "D",
+                                    "t", "T", "z", "F", "l", "m", "o", "k", "w"};
+static const char *const types[] = {
+    "int64",
+    "uint8",
+    "bool",
+    "float64",
+    "float32",
+    "utf8",
+    "large_utf8",
+    "binary",
+    "decimal128(20, 4)",
+    "date32",
+    "time64[us]",
+    "timestamp[ms]",
+    "timestamp[ns, UTC]",
+    "fixed_size_binary[3]",
+    "list<utf8>",
+    "map<utf8, int8>",
+    "struct<i: int64 not null, s: struct<l: list_view<bool>>>",
+    "list<map<int16, struct<u: utf8 not null, b: bool>>>",
+    "fixed_size_list<struct<f: float64, l: large_list<int8 not null>>, 2>"};
 
 #define REQUIRE(condition)                                                 \
   do {                                                                     \

@@ -13,8 +13,11 @@
 static void add_column(struct ArrowSchema *child, char *text) {
   weir_error err = {0};
   char *colon = strchr(text, ':');
-  char *required = strstr(text, " not null");
+  static const char suffix[] = " not null";
+  char *required = NULL;
   assert_non_null(colon);
+  if (strlen(text) > sizeof(suffix)) required = text + strlen(text) - sizeof(suffix) + 1;
+  if (required != NULL && strcmp(required, suffix) != 0) required = NULL;
   *colon = 0;
   if (required != NULL) *required = 0;
   child->release(child); /* what nanoarrow put there */
