@@ -165,8 +165,12 @@ static weir_status check_options(const weir_options *o, file_format *format,
   if (weir_options_count(o, "schema") > 0) {
     weir_schema *schema = NULL;
     status = given_schema(o, &schema, err);
-    if (status != WEIR_OK) return status;
+    if (status == WEIR_OK && (*format == FILE_CSV || *format == FILE_TSV))
+      status = file_rows_check(FILE_CSV, schema, err);
+    if (status == WEIR_OK && *format == FILE_NDJSON)
+      status = file_rows_check(FILE_NDJSON, schema, err);
     weir_schema_unref(schema);
+    if (status != WEIR_OK) return status;
   }
   return WEIR_OK;
 }

@@ -92,6 +92,8 @@ typedef struct file_rows file_rows;
 struct file_reader_options;
 weir_status file_rows_new(const struct file_reader_options *options, file_rows **out,
                           weir_error *err);
+/* Whether rows of this schema can be read from ndjson or csv. */
+weir_status file_rows_check(file_format format, weir_schema *schema, weir_error *err);
 void file_rows_free(file_rows *rows); /* NULL is a no-op */
 void file_rows_reset(file_rows *rows, uint64_t offset, uint64_t line);
 /* Whether reading on behind the file's start needs its first record: then file_rows_header, from

@@ -36,6 +36,14 @@ weir_status file_rows_new(const file_reader_options *options, file_rows **out,
   return WEIR_OK;
 }
 
+weir_status file_rows_check(file_format format, weir_schema *schema, weir_error *err) {
+  file_reader_options options = {.format = format, .schema = schema};
+  file_rows *rows = NULL;
+  weir_status status = file_rows_new(&options, &rows, err);
+  file_rows_free(rows);
+  return status;
+}
+
 void file_rows_free(file_rows *rows) {
   if (rows == NULL) return;
   weir_ndjson_decoder_free(rows->ndjson);

@@ -63,8 +63,8 @@ WEIR_API void weir_type_format(const struct ArrowSchema *field, char *buf, size_
 
 /* Takes *array over (moved) on WEIR_OK; otherwise it is still the caller's. Checks buffer
  * counts, lengths, offsets' bounds and children against the schema (so that whoever reads
- * the batch later may trust it), that null counts are right and that columns declared not
- * nullable (top-level ones: a null parent may hide the others) have no nulls; not the
+ * the batch later may trust it), that null counts are right and that what is declared not
+ * nullable, as are the keys of maps, has no nulls but below nulls, which hide them; not the
  * contents of values: UTF-8 and dictionary indices are the producer's word, as is the
  * size of each buffer. Keeps a reference to `schema`. */
 WEIR_API weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,

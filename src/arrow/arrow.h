@@ -94,6 +94,11 @@ weir_status arrow_array_check(const arrow_node *node, const struct ArrowArray *a
  * themselves, is within its dictionary. The array has passed arrow_array_check. */
 weir_status arrow_indices_check(const arrow_node *node, const struct ArrowArray *array,
                                 const arrow_path *path, weir_error *err);
+/* That the struct array itself has no nulls, and nothing that is declared not nullable has one that can be
+ * seen from a row: at any depth, unless a null above hides it. Entries and keys of maps never may. The
+ * array has passed arrow_array_check. */
+weir_status arrow_nulls_check(const arrow_node *root, const struct ArrowArray *array,
+                              weir_error *err);
 /* As weir_batch_new for an array that has passed the checks already (all but that for nulls
  * where there may be none). */
 weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,

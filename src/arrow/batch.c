@@ -70,38 +70,6 @@ static weir_status batch_make(weir_schema *schema, const struct ArrowArray *from
   return WEIR_OK;
 }
 
-/* The struct has no nulls, and a column that is declared not nullable has none either.
- * Below the columns a null parent may hide what lies there, so nothing is asked of nested
- * fields. */
-static weir_status check_nulls(const arrow_node *root, const struct ArrowArray *array,
-                               weir_error *err) {
-  const int64_t first = array->offset, rows = array->length;
-  if (array->buffers[0] != NULL && array->null_count != 0 && rows > 0 &&
-      ArrowBitCountSet(array->buffers[0], first, rows) != rows)
-    return weir_error_set(
-        err, WEIR_E_SCHEMA, 0,
-        "batch: rows that are null as a whole have no meaning; nulls belong into "
-        "the columns");
-  for (int64_t i = 0; i < array->n_children; i++) {
-    const arrow_node *node = &root->children[i];
-    const struct ArrowArray *column = array->children[i];
-    if ((node->schema->flags & ARROW_FLAG_NULLABLE) || !arrow_node_has_validity(node))
-      continue;
-    if (column->null_count == 0 || column->buffers[0] == NULL) continue;
-    const uint8_t *validity = column->buffers[0];
-    int64_t from = column->offset + first, set = ArrowBitCountSet(validity, from, rows);
-    if (set == rows) continue;
-    int64_t row = 0;
-    while (row < rows && ArrowBitGet(validity, from + row)) row++;
-    weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                   "batch: column %" PRId64 " '%s' is declared not null, but row %" PRId64
-                   " is null",
-                   i, node->schema->name, row);
-    return weir_error_at(err, WEIR_E_BAD_DATA, row, (int32_t)i);
-  }
-  return WEIR_OK;
-}
-
 weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,
                            weir_batch **out, weir_error *err) {
   if (array == NULL || array->release == NULL)
@@ -116,7 +84,7 @@ weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,
 weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
                              weir_batch **out, weir_error *err) {
   weir_batch *batch = NULL;
-  weir_status status = check_nulls(arrow_schema_root(schema), array, err);
+  weir_status status = arrow_nulls_check(arrow_schema_root(schema), array, err);
   if (status != WEIR_OK) return status;
   status = batch_make(schema, array, array->offset, array->length, &batch, err);
   if (status != WEIR_OK) return status;

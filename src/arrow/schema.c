@@ -147,25 +147,62 @@ static const char *name_of(const struct ArrowSchema *schema) {
   return schema->name == NULL ? "" : schema->name;
 }
 
+/* Where two types part ways, in words for behind "got TYPE"; empty when it is at the top. */
+typedef struct type_difference {
+  char text[400];
+} type_difference;
+
+static void note_types(type_difference *out, const arrow_path *path,
+                       const struct ArrowSchema *want, const struct ArrowSchema *got) {
+  char where[160], want_type[80], got_type[80];
+  if (out == NULL || path == NULL) return;
+  arrow_path_format(path, where, sizeof where);
+  weir_type_format(want, want_type, sizeof want_type);
+  weir_type_format(got, got_type, sizeof got_type);
+  snprintf(out->text, sizeof out->text, "; %s is declared %s, got %s", where, want_type,
+           got_type);
+}
+
+/* What is said of a child itself, not of its type: its name or whether it may be null. */
+static bool note_child(type_difference *out, const arrow_path *path,
+                       const struct ArrowSchema *got, bool name) {
+  char where[160];
+  if (out == NULL) return false;
+  arrow_path_format(path, where, sizeof where);
+  if (name) {
+    snprintf(out->text, sizeof out->text, "; %s is declared, got '%.100s'", where,
+             name_of(got));
+  } else {
+    snprintf(out->text, sizeof out->text, "; %s is declared not null, got a nullable one",
+             where);
+  }
+  return false;
+}
+
 static bool types_match(const struct ArrowSchema *want, const struct ArrowSchema *got,
-                        int depth) {
+                        int depth, const arrow_path *path, type_difference *out) {
   if (depth > ARROW_MAX_DEPTH || strcmp(want->format, got->format) != 0 ||
       want->n_children != got->n_children ||
-      (want->dictionary == NULL) != (got->dictionary == NULL))
+      (want->dictionary == NULL) != (got->dictionary == NULL)) {
+    note_types(out, path, want, got);
     return false;
+  }
   for (int64_t i = 0; i < want->n_children; i++) {
     const struct ArrowSchema *w = want->children[i], *g = got->children[i];
-    if (names_matter(want) && strcmp(name_of(w), name_of(g)) != 0) return false;
+    arrow_path here = {path, names_matter(want) ? "field" : "child", i, name_of(w)};
+    if (names_matter(want) && strcmp(name_of(w), name_of(g)) != 0)
+      return note_child(out, &here, g, true);
     if (!(w->flags & ARROW_FLAG_NULLABLE) && (g->flags & ARROW_FLAG_NULLABLE))
-      return false;
-    if (!types_match(w, g, depth + 1)) return false;
+      return note_child(out, &here, g, false);
+    if (!types_match(w, g, depth + 1, &here, out)) return false;
   }
+  arrow_path values = {path, "dictionary", 0, NULL};
   return want->dictionary == NULL ||
-         types_match(want->dictionary, got->dictionary, depth + 1);
+         types_match(want->dictionary, got->dictionary, depth + 1, &values, out);
 }
 
 bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema *got) {
-  return types_match(want, got, 0);
+  return types_match(want, got, 0, NULL, NULL);
 }
 
 static int64_t find_column(const struct ArrowSchema *schema, const char *name) {
@@ -216,13 +253,14 @@ weir_status weir_schema_check(const struct ArrowSchema *want,
                      what, i, name_of(w));
       return weir_error_at(err, WEIR_E_SCHEMA, -1, (int32_t)i);
     }
-    if (types_match(w, g, 0)) continue;
-    char want_type[300], got_type[300];
+    type_difference inside = {{0}};
+    if (types_match(w, g, 0, NULL, &inside)) continue;
+    char want_type[200], got_type[200];
     weir_type_format(w, want_type, sizeof want_type);
     weir_type_format(g, got_type, sizeof got_type);
     weir_error_set(err, WEIR_E_SCHEMA, 0,
-                   "%s: column %" PRId64 " '%s' is declared %s, got %s", what, i,
-                   name_of(w), want_type, got_type);
+                   "%s: column %" PRId64 " '%s' is declared %s, got %s%s", what, i,
+                   name_of(w), want_type, got_type, inside.text);
     return weir_error_at(err, WEIR_E_SCHEMA, -1, (int32_t)i);
   }
   return WEIR_OK;

@@ -549,13 +549,14 @@ static weir_status parse_type(parser *p, struct ArrowSchema *out) {
   if (n == 0) return syntax(p, "a type");
   for (size_t i = 0; i < BASE_COUNT(types); i++) {
     if (strlen(types[i].name) != n || strncmp(types[i].name, p->at, n) != 0) continue;
-    if (p->depth >= ARROW_MAX_DEPTH / 2)
+    int levels = types[i].shape == MAP ? 2 : 1; /* a map's entries are one */
+    if (p->depth + levels > ARROW_MAX_DEPTH)
       return weir_error_set(p->err, WEIR_E_INVALID_CONFIG, 0,
-                            "type: nested deeper than %d levels", ARROW_MAX_DEPTH / 2);
+                            "type: nested deeper than %d levels", ARROW_MAX_DEPTH);
     p->at += n;
-    p->depth++;
+    p->depth += levels;
     weir_status status = parse_shape(p, &types[i], out);
-    p->depth--;
+    p->depth -= levels;
     return status;
   }
   return unknown(p, n);

@@ -212,6 +212,111 @@ static void lists(void **state) {
   expect("struct<a: struct<b: int32>>", &a, WEIR_E_SCHEMA, "expected 1 children, got 0");
 }
 
+/* Sliced parents and children: every bound counts from where the slice begins. */
+static void slices_of_nested(void **state) {
+  (void)state;
+  int32_t items[] = {1, 2, 3, 4, 5, 6};
+  const void *item_buffers[] = {NULL, items};
+  struct ArrowArray child = array_of(3, 2, item_buffers), *children[] = {&child};
+  child.offset = 3; /* slots 3, 4, 5 of the buffer */
+  int32_t offsets[] = {-9, 0, 2, 3, 99}, sizes[] = {99, 2, 1, 0, 99};
+  const void *buffers[] = {NULL, offsets, sizes};
+  struct ArrowArray a = array_of(2, 2, buffers);
+  a.offset = 1;
+  a.n_children = 1;
+  a.children = children;
+  expect("struct<a: list<int32>>", &a, WEIR_OK, NULL);
+  a.offset = 2;
+  expect("struct<a: list<int32>>", &a, WEIR_E_CORRUPT, "the last offset 99 is past");
+  a.offset = 0;
+  expect("struct<a: list<int32>>", &a, WEIR_E_CORRUPT, "negative offset");
+  a.offset = 1;
+  a.n_buffers = 3;
+  expect("struct<a: list_view<int32>>", &a, WEIR_OK, NULL);
+  a.length = 4;
+  expect("struct<a: list_view<int32>>", &a, WEIR_E_CORRUPT, "past its child at slot 3");
+  a.n_buffers = 1;
+  a.length = 2;
+  expect("struct<a: fixed_size_list<int32, 1>>", &a, WEIR_OK, NULL);
+  expect("struct<a: struct<b: int32>>", &a, WEIR_OK, NULL);
+  a.offset = 2;
+  expect("struct<a: fixed_size_list<int32, 1>>", &a, WEIR_E_CORRUPT, "3 slots, not 4");
+  expect("struct<a: struct<b: int32>>", &a, WEIR_E_CORRUPT, "3 slots, expected 4");
+  a.offset = INT64_MAX / 128;
+  expect("struct<a: fixed_size_list<int32, 2147483647>>", &a, WEIR_E_CORRUPT, "slots");
+  /* nothing in them: no buffer is looked at */
+  buffers[1] = buffers[2] = NULL;
+  a = array_of(0, 2, buffers);
+  a.n_children = 1;
+  a.children = children;
+  item_buffers[1] = NULL;
+  child.length = child.offset = 0;
+  expect("struct<a: list<int32>>", &a, WEIR_OK, NULL);
+  expect("struct<a: large_list<int32>>", &a, WEIR_OK, NULL);
+  a.n_buffers = 3;
+  expect("struct<a: list_view<int32>>", &a, WEIR_OK, NULL);
+}
+
+/* What is declared not null, below columns: a null above hides it, a null list its items too. */
+static void nulls_below_columns(void **state) {
+  (void)state;
+  int32_t items[] = {1, 2, 3, 4}, offsets[] = {0, 1, 3, 4};
+  uint8_t some = 0x0d /* item 1 is null */, outer = 0x05 /* row 1 is null */;
+  const void *item_buffers[] = {&some, items}, *buffers[] = {&outer, offsets};
+  struct ArrowArray child = array_of(4, 2, item_buffers), *children[] = {&child};
+  struct ArrowArray a = array_of(3, 2, buffers);
+  child.null_count = a.null_count = 1;
+  a.n_children = 1;
+  a.children = children;
+  expect("struct<a: list<int32 not null>>", &a, WEIR_OK, NULL);
+  outer = 0x06; /* row 0 is null, whose item is not */
+  expect("struct<a: list<int32 not null>>", &a, WEIR_E_BAD_DATA,
+         "column 0 'a', child 0 'item' is declared not null, but row 1 is null there");
+  expect("struct<a: list<int32>>", &a, WEIR_OK, NULL);
+  expect("struct<a: list<int32> not null>", &a, WEIR_E_BAD_DATA,
+         "column 0 'a' is declared not null, but row 0 is null");
+  a.n_buffers = 1;
+  expect("struct<a: struct<b: int32 not null>>", &a, WEIR_E_BAD_DATA,
+         "column 0 'a', field 0 'b' is declared not null, but row 1 is null there");
+  outer = 0x05;
+  expect("struct<a: struct<b: int32 not null>>", &a, WEIR_OK, NULL);
+  expect("struct<a: fixed_size_list<int32 not null, 1>>", &a, WEIR_OK, NULL);
+  a.offset = 1; /* now row 0 is the hidden one, and item 0 of the next is slot 2 */
+  a.length = 2;
+  outer = 0x04;
+  expect("struct<a: fixed_size_list<int32 not null, 1>>", &a, WEIR_OK, NULL);
+  outer = 0x02;
+  expect("struct<a: fixed_size_list<int32 not null, 1>>", &a, WEIR_E_BAD_DATA,
+         "but row 0 is null there");
+}
+
+/* Keys of a map are never null, whatever the schema says. */
+static void keys_of_maps(void **state) {
+  (void)state;
+  int32_t items[] = {1, 2, 3}, offsets[] = {0, 1, 3};
+  uint8_t keys_valid = 0x03, outer = 0x01;
+  const void *key_buffers[] = {&keys_valid, items}, *value_buffers[] = {NULL, items};
+  const void *no_validity[] = {NULL}, *buffers[] = {NULL, offsets};
+  struct ArrowArray key = array_of(3, 2, key_buffers),
+                    value = array_of(3, 2, value_buffers);
+  struct ArrowArray *fields[] = {&key, &value};
+  struct ArrowArray entries = array_of(3, 1, no_validity), *children[] = {&entries};
+  struct ArrowArray a = array_of(2, 2, buffers);
+  key.null_count = 1;
+  entries.n_children = 2;
+  entries.children = fields;
+  a.n_children = 1;
+  a.children = children;
+  expect(
+      "struct<a: map<int32, int32>>", &a, WEIR_E_BAD_DATA,
+      "column 0 'a', child 0 'entries', field 0 'key' is declared not null, but row 1");
+  buffers[0] = &outer;
+  a.null_count = 1;
+  expect("struct<a: map<int32, int32>>", &a, WEIR_OK, NULL);
+  outer = 0x02;
+  expect("struct<a: map<int32, int32>>", &a, WEIR_E_BAD_DATA, "row 1 is null there");
+}
+
 static void unions_and_runs(void **state) {
   (void)state;
   int32_t items[] = {1, 2, 4};
@@ -396,6 +501,9 @@ int main(void) {
       cmocka_unit_test(variable_width),
       cmocka_unit_test(views),
       cmocka_unit_test(lists),
+      cmocka_unit_test(slices_of_nested),
+      cmocka_unit_test(nulls_below_columns),
+      cmocka_unit_test(keys_of_maps),
       cmocka_unit_test(unions_and_runs),
       cmocka_unit_test(dictionaries),
       cmocka_unit_test(rows_null_as_a_whole),

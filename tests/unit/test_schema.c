@@ -144,6 +144,19 @@ static const struct {
     {"struct<a: dictionary<int8, utf8>>", "struct<a: dictionary<int8, binary>>",
      "got dictionary<int8, binary>"},
     {"struct<>", "struct<>", NULL},
+    {"struct<a: struct<b: list<struct<c: int8>>>>",
+     "struct<a: struct<b: list<struct<c: utf8>>>>",
+     "got struct<b: list<struct<c: utf8>>>; field 0 'b', child 0 'item', field 0 'c' is "
+     "declared int8, got utf8"},
+    {"struct<a: struct<b: int8, c: int8>>", "struct<a: struct<b: int8, d: int8>>",
+     "; field 1 'c' is declared, got 'd'"},
+    {"struct<a: map<utf8, int8 not null>>", "struct<a: map<utf8, int8>>",
+     "; child 0 'entries', field 1 'value' is declared not null, got a nullable one"},
+    {"struct<a: list<struct<b: int8>>>", "struct<a: list<struct<b: int8, c: int8>>>",
+     "; child 0 'item' is declared struct<b: int8>, got struct<b: int8, c: int8>"},
+    {"struct<a: list<dictionary<int8, utf8>>>",
+     "struct<a: list<dictionary<int8, binary>>>",
+     "; child 0 'item', dictionary is declared utf8, got binary"},
 };
 
 static void compares_column_by_column(void **state) {

@@ -176,6 +176,37 @@ static void refuses_endless_nesting(void **state) {
   free(text);
 }
 
+/* As deep as a column of a schema may be, in lists (one level each) and maps (two). */
+static void takes_what_a_schema_takes(void **state) {
+  (void)state;
+  static const struct {
+    const char *open, *close;
+    int most;
+  } kinds[] = {{"list<", ">", 63}, {"map<utf8, ", ">", 31}, {"struct<a: ", ">", 63}};
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    for (int more = 0; more < 2; more++) {
+      char text[1200] = "", again[1200];
+      const char *name = "a", *type = text;
+      weir_schema *schema = NULL;
+      weir_error err = {0};
+      int levels = kinds[k].most + more;
+      for (int i = 0; i < levels; i++) strcat(text, kinds[k].open);
+      strcat(text, "int8");
+      for (int i = 0; i < levels; i++) strcat(text, kinds[k].close);
+      weir_status status = weir_schema_from_types(&name, &type, 1, &schema, &err);
+      if (more) {
+        assert_int_equal(status, WEIR_E_INVALID_CONFIG);
+        assert_non_null(strstr(err.message, "nested deeper than 64 levels"));
+        continue;
+      }
+      if (status != WEIR_OK) fail_msg("%s", err.message);
+      weir_type_format(weir_schema_arrow(schema)->children[0], again, sizeof again);
+      assert_string_equal(again, text);
+      weir_schema_unref(schema);
+    }
+  }
+}
+
 static void cuts_text_at_the_buffer(void **state) {
   (void)state;
   struct ArrowSchema schema = {0};
@@ -198,6 +229,7 @@ int main(void) {
       cmocka_unit_test(parses_and_prints_every_type),
       cmocka_unit_test(refuses_with_a_hint),
       cmocka_unit_test(refuses_endless_nesting),
+      cmocka_unit_test(takes_what_a_schema_takes),
       cmocka_unit_test(cuts_text_at_the_buffer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
