@@ -74,6 +74,13 @@ weir_status cli_unknown(const char *what, const char *given, const char *const *
 int cli_help(const cli_args *args);
 void cli_help_print(const cli_command *command); /* NULL: of the whole command */
 
+typedef struct cli_sample {
+  const char *name;
+  const char *yaml;
+} cli_sample;
+
+extern const cli_sample cli_samples[]; /* made from cli/samples/; ends with a NULL name */
+
 /* ---- report.c -------------------------------------------------------------------------------- */
 
 /* Sets the form of logs and errors for the process. */
@@ -122,6 +129,7 @@ int cli_recover(const cli_args *args);
 int cli_check(const cli_args *args);
 int cli_status(const cli_args *args);
 int cli_connectors(const cli_args *args);
+int cli_init(const cli_args *args);
 int cli_version(const cli_args *args);
 
 /* ---- signals.c ------------------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ const cli_command cli_commands[] = {
      cli_recover},
     {"connectors", "[NAME]", "the connectors there are; every option of one", "",
      cli_connectors},
+    {"init", "[NAME]", "a commented sample pipeline; without NAME the list of samples", "",
+     cli_init},
     {"version", "", "the version of the command and the library", "", cli_version},
     {"help", "[COMMAND]", "this page, or that of a command", "", cli_help},
     {0},
