@@ -15,21 +15,23 @@ enum {
   FLAG_PROGRESS
 };
 
-static const struct flag {
-  const char *name;
-  int32_t id;
-  const char *values;  /* NULL: takes none; "": any; else one of these */
-  const char *command; /* NULL: every command */
-} flags[] = {
-    {"--json", FLAG_JSON, NULL, NULL},
-    {"--help", FLAG_HELP, NULL, NULL},
-    {"--new-deployment", FLAG_NEW, NULL, "run"},
-    {"--log-level", FLAG_LOG_LEVEL, "error|warn|info|debug", NULL},
-    {"--log-format", FLAG_LOG_FORMAT, "text|json", NULL},
-    {"--set", FLAG_SET, "", NULL},
-    {"--progress", FLAG_PROGRESS, "auto|bar|log|none", NULL},
+const cli_flag cli_flags[] = {
+    {"--new-deployment", FLAG_NEW, NULL, NULL, "run",
+     "leave the old state aside and deliver everything again"},
+    {"--json", FLAG_JSON, NULL, NULL, NULL,
+     "one JSON document on standard output, errors included"},
+    {"--set", FLAG_SET, "", "NAME=VALUE", NULL,
+     "set one value over the file, as in --set checkpoint.interval=1s"},
+    {"--log-level", FLAG_LOG_LEVEL, "error|warn|info|debug", "LEVEL", NULL,
+     "error, warn, info (default) or debug, to standard error"},
+    {"--log-format", FLAG_LOG_FORMAT, "text|json", "FORM", NULL,
+     "text (default) or json, one object a line"},
+    {"--progress", FLAG_PROGRESS, "auto|bar|log|none", "HOW", NULL,
+     "auto (default: bar on a terminal, else log), bar, log or none"},
+    {"--help", FLAG_HELP, NULL, NULL, NULL, "help on a command"},
+    {0},
 };
-enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
+enum { FLAGS = sizeof(cli_flags) / sizeof(cli_flags[0]) };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -92,8 +94,8 @@ weir_status cli_find_command(const char *name, const cli_command **out, weir_err
 }
 
 static weir_status unknown_flag(const char *given, weir_error *err) {
-  const char *names[FLAGS + 1] = {0};
-  for (size_t i = 0; i < FLAGS; i++) names[i] = flags[i].name;
+  const char *names[FLAGS] = {0};
+  for (size_t i = 0; cli_flags[i].name; i++) names[i] = cli_flags[i].name;
   return cli_unknown("flag", given, names, "weir help", err);
 }
 
@@ -130,7 +132,7 @@ static weir_status add_setting(cli_args *args, const char *value, weir_error *er
   return WEIR_OK;
 }
 
-static weir_status apply_flag(cli_args *args, const struct flag *flag, const char *value,
+static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *value,
                               weir_error *err) {
   int32_t chosen = flag->values && *flag->values ? choice(flag->values, value) : 0;
   if (chosen < 0) {
@@ -164,15 +166,14 @@ static weir_status apply_flag(cli_args *args, const struct flag *flag, const cha
 
 /* One flag at argv[*at], with its value there or in the next one. */
 static weir_status parse_flag(int argc, char **argv, int *at, cli_args *args,
-                              const struct flag **last, weir_error *err) {
+                              const cli_flag **last, weir_error *err) {
   const char *given = argv[*at];
   size_t n = strcspn(given, "=");
   if (strcmp(given, "-h") == 0) {
     args->help = true;
     return WEIR_OK;
   }
-  for (size_t i = 0; i < FLAGS; i++) {
-    const struct flag *flag = &flags[i];
+  for (const cli_flag *flag = cli_flags; flag->name; flag++) {
     if (strncmp(given, flag->name, n) != 0 || flag->name[n]) continue;
     const char *value = given[n] ? given + n + 1 : NULL;
     if (value && !flag->values) {
@@ -205,7 +206,7 @@ static weir_status take_word(cli_args *args, const char *word, weir_error *err) 
   return WEIR_OK;
 }
 
-static weir_status check_complete(const cli_args *args, const struct flag *own,
+static weir_status check_complete(const cli_args *args, const cli_flag *own,
                                   weir_error *err) {
   if (args->help) return WEIR_OK;
   if (!args->command) {
@@ -227,7 +228,7 @@ static weir_status check_complete(const cli_args *args, const struct flag *own,
 }
 
 weir_status cli_args_parse(int argc, char **argv, cli_args *out, weir_error *err) {
-  const struct flag *own = NULL;
+  const cli_flag *own = NULL;
   weir_status status = WEIR_OK, first = WEIR_OK;
   bool words_only = false;
   out->log_level = WEIR_LOG_INFO;

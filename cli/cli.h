@@ -49,17 +49,27 @@ typedef struct cli_args {
   size_t n_settings;
 } cli_args;
 
+/* A flag: parsed, explained and completed from one table. */
+typedef struct cli_flag {
+  const char *name;
+  int32_t id;
+  const char *values;     /* NULL: takes none; "": any; else one of these, "a|b" */
+  const char *value_name; /* what help calls the value; NULL: `values` */
+  const char *command;    /* NULL: every command */
+  const char *text;
+} cli_flag;
+
 typedef struct cli_command {
   const char *name;
-  const char *operand;   /* "FILE", "[NAME]"; "" takes none */
-  const char *text;      /* one line */
-  const char *own_flags; /* further lines of its help; "" none */
+  const char *operand; /* "FILE", "[NAME]"; "" takes none */
+  const char *text;    /* one line */
   int (*run)(const cli_args *args);
 } cli_command;
 
 /* ---- main.c, args.c, help.c ------------------------------------------------------------------ */
 
-extern const cli_command cli_commands[]; /* ends with a NULL name */
+extern const cli_command cli_commands[]; /* these end with a NULL name */
+extern const cli_flag cli_flags[];
 
 /* Fills *out from argv. WEIR_E_INVALID_CONFIG names what is wrong and what is nearest to it; *out holds
  * what was read before, so that the error can be told in the form asked for. */
@@ -89,6 +99,8 @@ void cli_report_init(const cli_args *args);
 void cli_log(void *ctx, int32_t level, const char *where, const char *text);
 /* As cli_log, unless --log-level leaves it out. */
 void cli_logf(int32_t level, const char *where, const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* The live line below all others on a terminal, drawn anew; "" takes it away. */
+void cli_bar(const char *text);
 /* The host options that every pipeline is opened with. */
 weir_host_options cli_host(const cli_args *args);
 /* The exit status that an error stands for. `opening`: nothing was read or written yet. */

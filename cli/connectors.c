@@ -197,6 +197,7 @@ int cli_connectors(const cli_args *args) {
     status = cli_unknown("connector", l.only, (const char *const *)l.names,
                          "weir connectors", &err);
   }
+  if (!l.only) add_options(l.doc, root, "pipeline", weir_connectors_common(0));
   if (!status && l.json) status = print_document(&l, &err);
   for (size_t i = 0; i < l.n_names; i++) free(l.names[i]);
   free(l.names);

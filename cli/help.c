@@ -1,34 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "cli.h"
 
-static void print_flags(void) {
-  fputs(
-      "Flags of every command:\n"
-      "  --json               one JSON document on standard output, errors included\n"
-      "  --set NAME=VALUE     set one value over the file, as in --set "
-      "checkpoint.interval=1s\n"
-      "  --log-level LEVEL    error, warn, info (default) or debug, to standard error\n"
-      "  --log-format FORM    text (default) or json, one object a line\n"
-      "  --progress HOW       auto (default), bar, log or none\n"
-      "  --help               help on a command\n",
-      stdout);
+static const struct {
+  int32_t status;
+  const char *text;
+} statuses[] = {
+    {EXIT_DONE, "all delivered and committed"},
+    {EXIT_FAILED, "failed at run time"},
+    {EXIT_USAGE, "usage or configuration"},
+    {EXIT_REFUSED, "refused by admission: a guarantee that cannot be kept"},
+    {EXIT_FENCED, "fenced, or a target does not agree with the store"},
+    {EXIT_UNFINISHED,
+     "stopped before all was committed, or with an epoch in doubt: run again to go on"},
+    {EXIT_BAD_DATA, "bad data"},
+};
+enum { STATUSES = sizeof(statuses) / sizeof(statuses[0]) };
+
+/* Those of one command alone, or, with NULL, those of all; how many there are. */
+static size_t print_flags(const char *command, const char *title) {
+  size_t printed = 0;
+  for (const cli_flag *f = cli_flags; f->name; f++) {
+    char usage[40];
+    if (!f->command != !command || (command && strcmp(f->command, command) != 0))
+      continue;
+    if (!printed++) printf("%s:\n", title);
+    snprintf(usage, sizeof(usage), "%s %s", f->name, f->value_name ? f->value_name : "");
+    printf("  %-19s  %s\n", usage, f->text);
+  }
+  return printed;
 }
 
 static void print_statuses(void) {
-  fputs(
-      "Exit status:\n"
-      "  0  all delivered and committed\n"
-      "  1  failed at run time\n"
-      "  2  usage or configuration\n"
-      "  3  refused by admission: a guarantee that cannot be kept\n"
-      "  4  fenced, or a target does not agree with the store\n"
-      "  5  stopped before all was committed, or with an epoch in doubt: run again to go "
-      "on\n"
-      "  6  bad data\n",
-      stdout);
+  fputs("Exit status:\n", stdout);
+  for (size_t i = 0; i < STATUSES; i++)
+    printf("  %d  %s\n", statuses[i].status, statuses[i].text);
+}
+
+static void add_flags(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *command) {
+  yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, to, "flags");
+  for (const cli_flag *f = cli_flags; f->name; f++) {
+    if (!f->command != !command || (command && strcmp(f->command, command) != 0))
+      continue;
+    yyjson_mut_val *entry = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_str(doc, entry, "name", f->name);
+    if (f->value_name) yyjson_mut_obj_add_str(doc, entry, "value", f->value_name);
+    if (f->values && *f->values) yyjson_mut_obj_add_str(doc, entry, "choices", f->values);
+    yyjson_mut_obj_add_str(doc, entry, "text", f->text);
+  }
+}
+
+/* {"commands": [{"name", "operand", "text", "flags"}], "flags": [{"name", "value", "choices", "text"}],
+ * "exit": [{"status", "text"}]}: what manual pages and completions are made of. */
+static int print_document(void) {
+  yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+  yyjson_mut_val *root = yyjson_mut_obj(doc), *list = NULL;
+  yyjson_mut_doc_set_root(doc, root);
+  list = yyjson_mut_obj_add_arr(doc, root, "commands");
+  for (const cli_command *c = cli_commands; c->name; c++) {
+    yyjson_mut_val *entry = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_str(doc, entry, "name", c->name);
+    yyjson_mut_obj_add_str(doc, entry, "operand", c->operand);
+    yyjson_mut_obj_add_str(doc, entry, "text", c->text);
+    add_flags(doc, entry, c->name);
+  }
+  add_flags(doc, root, NULL);
+  list = yyjson_mut_obj_add_arr(doc, root, "exit");
+  for (size_t i = 0; i < STATUSES; i++) {
+    yyjson_mut_val *entry = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_int(doc, entry, "status", statuses[i].status);
+    yyjson_mut_obj_add_str(doc, entry, "text", statuses[i].text);
+  }
+  char *json = yyjson_mut_write(doc, 0, NULL);
+  if (json) puts(json);
+  free(json);
+  yyjson_mut_doc_free(doc);
+  return json ? EXIT_DONE : EXIT_FAILED;
 }
 
 void cli_help_print(const cli_command *command) {
@@ -42,8 +93,8 @@ void cli_help_print(const cli_command *command) {
           "own folder.\n\n",
           stdout);
     }
-    if (*command->own_flags) printf("Flags:\n%s\n", command->own_flags);
-    print_flags();
+    if (print_flags(command->name, "Flags")) fputc('\n', stdout);
+    print_flags(NULL, "Flags of every command");
     return;
   }
   fputs(
@@ -57,7 +108,7 @@ void cli_help_print(const cli_command *command) {
     printf("  %-19s  %s\n", usage, c->text);
   }
   fputc('\n', stdout);
-  print_flags();
+  print_flags(NULL, "Flags of every command");
   fputs(
       "\nSignals of `weir run`: the first SIGTERM or SIGINT asks for one last checkpoint "
       "and waits for\n"
@@ -74,6 +125,7 @@ int cli_help(const cli_args *args) {
   if (args->operand && cli_find_command(args->operand, &command, &err)) {
     return cli_fail(args, &err, EXIT_USAGE, false);
   }
+  if (args->json) return print_document();
   cli_help_print(command);
   return EXIT_DONE;
 }

@@ -4,22 +4,20 @@
 #include "cli.h"
 
 const cli_command cli_commands[] = {
-    {"run", "FILE", "deliver until the sources end, or SIGTERM / SIGINT",
-     "  --new-deployment     leave the old state aside and deliver everything again\n",
-     cli_run},
+    {"run", "FILE", "deliver until the sources end, or SIGTERM / SIGINT", cli_run},
     {"check", "FILE",
-     "read the config, print the admission table and what a kill -9 means here", "",
+     "read the config, print the admission table and what a kill -9 means here",
      cli_check},
-    {"status", "FILE", "what the checkpoint store knows; also beside a live run", "",
+    {"status", "FILE", "what the checkpoint store knows; also beside a live run",
      cli_status},
-    {"recover", "FILE", "settle what an earlier run left, then stop; reads no source", "",
+    {"recover", "FILE", "settle what an earlier run left, then stop; reads no source",
      cli_recover},
-    {"connectors", "[NAME]", "the connectors there are; every option of one", "",
+    {"connectors", "[NAME]", "the connectors there are; every option of one",
      cli_connectors},
-    {"init", "[NAME]", "a commented sample pipeline; without NAME the list of samples", "",
+    {"init", "[NAME]", "a commented sample pipeline; without NAME the list of samples",
      cli_init},
-    {"version", "", "the version of the command and the library", "", cli_version},
-    {"help", "[COMMAND]", "this page, or that of a command", "", cli_help},
+    {"version", "", "the version of the command and the library", cli_version},
+    {"help", "[COMMAND]", "this page, or that of a command", cli_help},
     {0},
 };
 

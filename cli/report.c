@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors and logs, for people and for programs. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include <yyjson.h>
@@ -24,8 +26,13 @@ static const char *level_name(int32_t level) {
                                                                            : "trace";
 }
 
-/* One write a line, so that lines of several threads stay whole. */
-static void write_line(const char *text, size_t size) {
+/* ---- the live line ---------------------------------------------------------------------------- */
+
+static pthread_mutex_t bar_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* over what stands on stderr */
+static char bar[512];          /* as drawn last; "": none */
+
+static void write_all(const char *text, size_t size) {
   while (size) {
     ssize_t n = write(STDERR_FILENO, text, size);
     if (n <= 0) return;
@@ -33,6 +40,35 @@ static void write_line(const char *text, size_t size) {
     size -= (size_t)n;
   }
 }
+
+/* \r and EL, erase to the end of the line (ECMA-48, 8.3.41). */
+static void erase_bar(void) {
+  if (*bar) write_all("\r\033[K", 4);
+}
+
+void cli_bar(const char *text) {
+  struct winsize window = {0};
+  pthread_mutex_lock(&bar_lock);
+  erase_bar();
+  snprintf(bar, sizeof(bar), "%s", text);
+  /* A line that wraps could not be erased. */
+  if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col &&
+      strlen(bar) >= window.ws_col)
+    bar[window.ws_col - 1] = 0;
+  write_all(bar, strlen(bar));
+  pthread_mutex_unlock(&bar_lock);
+}
+
+/* One write a line, so that lines of several processes stay whole; the live line moves below it. */
+static void write_line(const char *text, size_t size) {
+  pthread_mutex_lock(&bar_lock);
+  erase_bar();
+  write_all(text, size);
+  write_all(bar, strlen(bar));
+  pthread_mutex_unlock(&bar_lock);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------ */
 
 static void log_as_json(int32_t level, const char *where, const char *text) {
   char when[40];

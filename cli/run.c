@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-enum { FIRST_LINE_SECONDS = 1, PROGRESS_SECONDS = 5 };
+static const int64_t FIRST_LINE_NS = NS_PER_S, LINE_NS = 5 * NS_PER_S,
+                     BAR_NS = NS_PER_S / 5;
 
 typedef struct session {
   const cli_args *args;
@@ -24,6 +26,7 @@ typedef struct session {
   uint64_t last_rows, last_bytes;
   int64_t last_line;
   bool ended;
+  bool bar; /* progress as a live line */
 } session;
 
 static int64_t now_ns(void) {
@@ -34,24 +37,42 @@ static int64_t now_ns(void) {
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void progress_line(session *s, int64_t now) {
-  cli_run_stats stats = {0};
+/* "12345 rows, 1000 rows/s, 1.2 MB/s, 12 epochs, last commit 0.4 s ago; lake at 12" */
+static void progress_text(const session *s, const cli_run_stats *stats, int64_t now,
+                          char *buf, size_t size) {
   char speed[32], since[40] = "no commit yet";
-  s->next_line = now + PROGRESS_SECONDS * NS_PER_S;
-  if (cli_run_stats_read(s->pipeline, &stats, NULL)) return;
   double seconds = (double)(now - s->last_line) / NS_PER_S;
   if (seconds <= 0) seconds = 1;
-  cli_format_bytes((double)(stats.bytes - s->last_bytes) / seconds, speed, sizeof(speed));
+  cli_format_bytes((double)(stats->bytes - s->last_bytes) / seconds, speed,
+                   sizeof(speed));
   if (s->last_commit) {
     snprintf(since, sizeof(since), "last commit %.1f s ago",
              (double)(now - s->last_commit) / NS_PER_S);
   }
-  cli_logf(WEIR_LOG_INFO, s->name, "%llu rows, %.0f rows/s, %s/s, %llu epochs, %s; %s",
-           (unsigned long long)stats.rows, (double)(stats.rows - s->last_rows) / seconds,
-           speed, (unsigned long long)stats.epochs, since, stats.sinks);
-  s->last_rows = stats.rows;
-  s->last_bytes = stats.bytes;
-  s->last_line = now;
+  snprintf(buf, size, "%llu rows, %.0f rows/s, %s/s, %llu epochs, %s; %s",
+           (unsigned long long)stats->rows,
+           (double)(stats->rows - s->last_rows) / seconds, speed,
+           (unsigned long long)stats->epochs, since, stats->sinks);
+}
+
+static void show_progress(session *s, int64_t now) {
+  cli_run_stats stats = {0};
+  char text[700], line[800];
+  s->next_line = now + (s->bar ? BAR_NS : LINE_NS);
+  if (cli_run_stats_read(s->pipeline, &stats, NULL)) return;
+  progress_text(s, &stats, now, text, sizeof(text));
+  if (s->bar) {
+    snprintf(line, sizeof(line), "%s: %s", s->name, text);
+    cli_bar(line);
+  } else {
+    cli_logf(WEIR_LOG_INFO, s->name, "%s", text);
+  }
+  /* A speed over the last second or more: the bar comes too often to take its own span. */
+  if (!s->bar || now - s->last_line >= NS_PER_S) {
+    s->last_rows = stats.rows;
+    s->last_bytes = stats.bytes;
+    s->last_line = now;
+  }
   cli_run_stats_done(&stats);
 }
 
@@ -128,7 +149,7 @@ static weir_status wait_for_end(session *s, weir_error *err) {
           "see the log for what held it",
           (double)s->timeout_ns / NS_PER_S);
     }
-    if (s->next_line && now >= s->next_line) progress_line(s, now);
+    if (s->next_line && now >= s->next_line) show_progress(s, now);
     if (poll(fds, 2, wait_ms(s, now)) < 0 && errno != EINTR) {
       return weir_error_errno(err, errno, "cannot wait for events");
     }
@@ -196,6 +217,14 @@ static weir_status check_host(const cli_args *args, const weir_config *config,
   return WEIR_OK;
 }
 
+/* A live line needs a terminal that can erase one, and to itself what it is drawn on. */
+static bool wants_bar(const cli_args *args) {
+  const char *term = getenv("TERM");
+  if (args->progress != CLI_PROGRESS_AUTO) return args->progress == CLI_PROGRESS_BAR;
+  return isatty(STDERR_FILENO) && !args->log_json && term && *term &&
+         strcmp(term, "dumb") != 0;
+}
+
 static int run(const cli_args *args, uint32_t flags) {
   bool recover = flags & WEIR_OPEN_RECOVER_ONLY;
   session s = {.args = args};
@@ -219,9 +248,11 @@ static int run(const cli_args *args, uint32_t flags) {
   weir_config_free(config);
   if (status) return cli_fail(args, &err, cli_exit_status(&err, true), false);
   s.last_line = now_ns();
+  s.bar = wants_bar(args);
   if (args->progress != CLI_PROGRESS_NONE)
-    s.next_line = s.last_line + FIRST_LINE_SECONDS * NS_PER_S;
+    s.next_line = s.last_line + (s.bar ? BAR_NS : FIRST_LINE_NS);
   status = wait_for_end(&s, &err);
+  if (s.bar) cli_bar("");
   int code = finish(&s, recover, status, &err);
   if (code == EXIT_UNFINISHED) {
     /* A thread may have been left behind in a connector: exit() would take libraries down under it. */
