@@ -8,6 +8,21 @@ install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MAT
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${WEIR_THIRD_PARTY}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# Manual pages and completions are what the built command says of itself.
+find_package(Python3 COMPONENTS Interpreter)
+if(TARGET weir_cli AND Python3_FOUND AND NOT WEIR_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  set(told ${CMAKE_BINARY_DIR}/told)
+  add_custom_command(OUTPUT ${told}/configuration.md
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/docs.py --weir $<TARGET_FILE:weir_cli> --out ${told}
+    DEPENDS weir_cli ${CMAKE_SOURCE_DIR}/tools/docs.py VERBATIM)
+  add_custom_target(weir_told ALL DEPENDS ${told}/configuration.md)
+  install(FILES ${told}/man/weir.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${told}/man/weir-pipeline.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+  install(FILES ${told}/completions/weir.bash RENAME weir DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${told}/completions/_weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${told}/completions/weir.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 install(FILES packaging/weir@.service DESTINATION lib/systemd/system)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
