@@ -221,7 +221,8 @@ format_result format_half_parse(const uint8_t *text, size_t n, uint16_t *out) {
   if (size >= 65520.0) return FORMAT_RANGE; /* halfway to what would follow 65504 */
   int exponent = 0;
   frexp(size, &exponent);
-  if (exponent < -13) exponent = -13; /* subnormal: the same step as for 2^-14 */
+  /* subnormal, and 0, whose exponent is 0 by frexp: the same step as for 2^-14 */
+  if (exponent < -13 || size == 0) exponent = -13;
   /* in steps of the last place, at most 2^11; rint is to even in the default mode */
   uint32_t steps = (uint32_t)rint(ldexp(size, 11 - exponent));
   /* the top bit of `steps` adds 1 to the biased exponent; subnormals lack it */

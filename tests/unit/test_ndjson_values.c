@@ -151,6 +151,9 @@ static void test_floats(void **state) {
   same("float16", "0.099975586");
   gives("float16", "65504", "65504.0");
   refuses("float16", "65520", "out of range");
+  same("float16", "0.0");
+  same("float16", "-0.0");
+  gives("float16", "1e-9", "0.0");
   gives("float16", "5.960464477539063e-8", "5.9604645e-8");
   same("float16", "\"-Infinity\"");
 }
