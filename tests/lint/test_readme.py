@@ -14,6 +14,11 @@ def test_the_blocks_are_the_examples():
         assert text == example, f"{name} and its copy in README.md differ"
 
 
+def test_the_program_stays_short():
+    text = (ROOT / "README.md").read_text()
+    assert len(re.search(r"```c\n(.*?)```", text, re.S)[1].splitlines()) <= 30
+
+
 def test_links_lead_somewhere():
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
