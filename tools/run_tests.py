@@ -33,6 +33,7 @@ TIERS = {
     "conform": [("asan", "conform")],
     "cli": [],
     "crash": [],
+    "power": [],
     "interop": [],
 }
 ON_DEMAND = {"bare": [], "fuzz": [], "long": []}  # `long` is all of them and tests/long

@@ -180,13 +180,11 @@ weir_status base_fsync(int fd, const char *path, weir_error *err);
 weir_status base_fdatasync(int fd, const char *path, weir_error *err);
 weir_status base_sync_dir(const char *path, weir_error *err);
 
-/* mkdir -p. Every folder it made is appended to `made` (may be NULL) as a NUL-terminated
- * path, parents first. Existing folders, also ones another process makes meanwhile, are
- * fine. */
-weir_status base_mkdirs(const char *path, mode_t mode, base_buf *made, weir_error *err);
-/* Makes the folders in `made` durable: syncs each one's parent, top first, then the last
- * itself. */
-weir_status base_sync_made(const base_buf *made, weir_error *err);
+/* mkdir -p. Existing folders, also ones another process makes meanwhile, are fine. */
+weir_status base_mkdirs(const char *path, mode_t mode, weir_error *err);
+/* Makes durable that folder `path` is there: syncs it and the folders above it, up to the root of the
+ * file system. Who made them does not matter: it may have been killed before it could sync them. */
+weir_status base_sync_upwards(const char *path, weir_error *err);
 
 /* The folder that holds `path` ("." when there is no slash, "/" for top-level names);
  * free(). */

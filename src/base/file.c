@@ -97,11 +97,9 @@ static bool is_dir(const char *path) {
 
 /* Makes one folder whose parent exists. mkdir() of one that exists may say EEXIST, EROFS
  * or EACCES: what counts is that it does. */
-static weir_status make_folder(const char *path, mode_t mode, base_buf *made,
-                               weir_error *err) {
+static weir_status make_folder(const char *path, mode_t mode, weir_error *err) {
   int failed = mkdir(path, mode) ? errno : 0;
-  if (!failed) return made ? base_buf_append(made, path, strlen(path) + 1, err) : WEIR_OK;
-  if (is_dir(path)) return WEIR_OK;
+  if (!failed || is_dir(path)) return WEIR_OK;
   if (failed == EEXIST) {
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                           "cannot make folder '%s': a file of that name is in the way; "
@@ -111,7 +109,7 @@ static weir_status make_folder(const char *path, mode_t mode, base_buf *made,
   return base_io_error(err, failed, "make folder", path);
 }
 
-weir_status base_mkdirs(const char *path, mode_t mode, base_buf *made, weir_error *err) {
+weir_status base_mkdirs(const char *path, mode_t mode, weir_error *err) {
   weir_status status = WEIR_OK;
   if (is_dir(path)) return WEIR_OK;
   char *part = base_strdup(path, err);
@@ -121,24 +119,35 @@ weir_status base_mkdirs(const char *path, mode_t mode, base_buf *made, weir_erro
     p += strcspn(p, "/");
     char kept = *p;
     *p = 0;
-    if (*part) status = make_folder(part, mode, made, err);
+    if (*part) status = make_folder(part, mode, err);
     *p = kept;
   }
   free(part);
   return status;
 }
 
-weir_status base_sync_made(const base_buf *made, weir_error *err) {
-  const char *last = NULL;
-  for (size_t at = 0; at < made->size; at += strlen(last) + 1) {
-    last = (const char *)made->data + at;
-    char *parent = base_dirname(last, err);
-    if (!parent) return WEIR_E_NOMEM;
-    weir_status status = base_sync_dir(parent, err);
-    free(parent);
-    if (status) return status;
+weir_status base_sync_upwards(const char *path, weir_error *err) {
+  weir_status status = WEIR_OK;
+  struct stat info, above;
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &info)) {
+    status = base_io_error(err, errno, "open folder", path);
+    goto out;
   }
-  return last ? base_sync_dir(last, err) : WEIR_OK;
+  for (;;) {
+    BASE_GOTO(status, base_fsync(fd, path, err));
+    /* One that may not be read was not made by weir, nor was any above it. */
+    int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0) break;
+    close(fd);
+    fd = parent;
+    if (fstat(fd, &above) || above.st_dev != info.st_dev || above.st_ino == info.st_ino)
+      break;
+    info = above;
+  }
+out:
+  if (fd >= 0) close(fd);
+  return status;
 }
 
 char *base_dirname(const char *path, weir_error *err) {

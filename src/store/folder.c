@@ -143,14 +143,12 @@ out:
 
 weir_status store_folder_own(const char *folder, int *lock_fd, weir_error *err) {
   weir_status status = WEIR_OK;
-  base_buf made = {0};
   int fd = -1;
-  status = base_mkdirs(folder, 0700, &made, err);
+  status = base_mkdirs(folder, 0700, err);
   if (status) {
     weir_error_prefix(err, status, "state folder (option `state`)");
     goto out;
   }
-  BASE_GOTO(status, base_sync_made(&made, err));
   BASE_GOTO(status, folder_check_place(folder, err));
   BASE_GOTO(status, folder_lock(folder, &fd, err));
   BASE_GOTO(status, folder_rewrite_wal(folder, err));
@@ -158,7 +156,6 @@ weir_status store_folder_own(const char *folder, int *lock_fd, weir_error *err) 
   fd = -1;
 out:
   if (fd >= 0) close(fd);
-  base_buf_done(&made);
   return status;
 }
 

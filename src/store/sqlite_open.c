@@ -298,8 +298,10 @@ static weir_status open_remove(const char *path, bool all, weir_error *err) {
 }
 
 /* The store comes to be under another name, whole and synced, and is then renamed: the deployment's
- * identity exists or does not, and is made once. */
-static weir_status open_create(const char *path, const char *pipeline, weir_error *err) {
+ * identity exists or does not, and is made once. Where it exists, its folder and all above are durable,
+ * whoever made them; its own name may not be yet (open_owned). */
+static weir_status open_create(const char *folder, const char *path, const char *pipeline,
+                               weir_error *err) {
   weir_status status = WEIR_OK;
   char *temp = base_format(err, "%s.new", path);
   if (!temp) return WEIR_E_NOMEM;
@@ -307,6 +309,7 @@ static weir_status open_create(const char *path, const char *pipeline, weir_erro
   BASE_GOTO(status, open_remove(path, false, err));
   BASE_GOTO(status, open_fill_file(temp, pipeline, err));
   BASE_GOTO(status, open_sync_file(temp, err));
+  BASE_GOTO(status, base_sync_upwards(folder, err));
   if (WEIR_FAULT("store.create.before") || rename(temp, path)) {
     status = base_io_error(err, errno, "make", path);
   } else if (WEIR_FAULT("store.create.after")) {
@@ -324,7 +327,7 @@ static weir_status open_owned(sq_store *store, const char *folder, const char *p
   if (WEIR_FAULT("store.open.locked"))
     return base_io_error(err, EIO, "open", store->path);
   if (stat(store->path, &st) || st.st_size == 0)
-    BASE_TRY(open_create(store->path, pipeline, err));
+    BASE_TRY(open_create(folder, store->path, pipeline, err));
   BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READWRITE, err));
   BASE_TRY(open_check_format(store, err));
   BASE_TRY(open_set_wal(store, err));
