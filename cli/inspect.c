@@ -156,6 +156,7 @@ static void print_status(yyjson_val *root) {
     } else {
       print_value(position);
     }
+    if (number_of(item, "lost")) printf(", %llu rows lost", number_of(item, "lost"));
     fputc('\n', stdout);
   }
   if (!yyjson_arr_size(unresolved)) {

@@ -38,7 +38,11 @@ typedef struct weir_store_position {
   int32_t present;
   const uint8_t *data;
   size_t size;
-  uint64_t rows; /* rows read since the deployment began */
+  uint64_t
+      rows; /* rows read up to there since the deployment began, without the lost ones */
+  /* rows of attempts that were aborted and that the source cannot read again, since the deployment
+   * began; 0 of all but ephemeral ones */
+  uint64_t lost;
 } weir_store_position;
 
 /* A committable sink's part of a decision. */
@@ -136,9 +140,11 @@ WEIR_API weir_status weir_store_reserve(weir_store *store, uint64_t attempt,
 WEIR_API weir_status weir_store_decide(weir_store *store,
                                        const weir_store_decision *decision,
                                        weir_error *err);
-/* Decision Abort; its intents stay until weir_store_cleaned. */
+/* Decision Abort; its intents stay until weir_store_cleaned. `positions`: of the sources that lose rows
+ * by it, as last decided, with what is lost by now. */
 WEIR_API weir_status weir_store_abort(weir_store *store, uint64_t attempt,
-                                      weir_error *err);
+                                      const weir_store_position *positions,
+                                      size_t n_positions, weir_error *err);
 /* Pins a sink's binding for good, or replaces it when `replace` (schema changes that were asked for). */
 WEIR_API weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding,
                                     int replace, weir_error *err);

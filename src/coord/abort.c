@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failures before a decision: Abort durable first, then rollback_epoch on every committable sink, then
- * the rewind of every lane to the last decided position.
+ * Failures before a decision: the lanes are stopped, Abort is made durable, then rollback_epoch on every
+ * committable sink, then the rewind of every lane to the last decided position.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "coord/state.h"
 
@@ -52,25 +53,67 @@ void coord_forget_failures(coord *c) {
 
 /* ---- abort */
 
-/* C12: Abort is durable before anything is rolled back. The lanes are stopped at the same time, since
- * what they push is going to be dropped. */
+/* The lanes are stopped first: that waits for no connector, and then it is known how many rows those
+ * lose that cannot go back. */
 weir_status coord_abort(coord *c, const weir_error *error, uint32_t sink, uint32_t lane,
                         weir_error *err) {
   c->stopping = coord_count_failure(c, error, sink, lane) || c->stopping;
-  BASE_TRY(coord_enter(c, PHASE_ABORTING, err));
+  BASE_TRY(coord_enter(c, PHASE_STOPPING_LANES, err));
   for (uint32_t i = 0; i < c->n_lanes; i++) {
     c->lanes[i].stop = ASK_SENT;
     c->lanes[i].seek = ASK_NOT;
   }
-  coord_command command = {.type = COORD_STOP_LANES,
-                           .sink = COORD_NONE,
-                           .lane = COORD_NONE,
-                           .attempt = c->attempt,
-                           .generation = c->generation};
-  if (c->n_lanes) BASE_TRY(coord_push(c, &command, err));
-  command.type = COORD_ABORT;
-  command.error = &c->cause;
-  return coord_push(c, &command, err);
+  if (!c->n_lanes) return WEIR_OK;
+  return coord_push(c,
+                    &(coord_command){.type = COORD_STOP_LANES,
+                                     .sink = COORD_NONE,
+                                     .lane = COORD_NONE,
+                                     .attempt = c->attempt,
+                                     .generation = c->generation},
+                    err);
+}
+
+weir_status coord_on_stopped(coord *c, coord_event *e, weir_error *err) {
+  coord_lane *lane = coord_event_lane(c, e, err);
+  if (!lane) return WEIR_E_INTERNAL;
+  if (e->generation < c->generation) return WEIR_OK;
+  if (c->phase != PHASE_STOPPING_LANES || lane->stop != ASK_SENT ||
+      e->generation != c->generation) {
+    return coord_not_now(c, "stopped", err);
+  }
+  lane->stop = ASK_DONE;
+  /* Every row of it that is neither decided nor counted already was of this attempt, or queued. */
+  if (lane->ephemeral && e->rows > lane->rows) lane->lost += e->rows - lane->rows;
+  return WEIR_OK;
+}
+
+/* C12: Abort is durable before anything is rolled back, and with it what it costs. */
+static weir_status send_abort(coord *c, weir_error *err) {
+  size_t n = 0;
+  BASE_TRY(coord_enter(c, PHASE_ABORTING, err));
+  free(c->abort_positions);
+  c->abort_positions = base_calloc(c->n_lanes, sizeof(*c->abort_positions), err);
+  if (!c->abort_positions) return WEIR_E_NOMEM;
+  for (uint32_t i = 0; i < c->n_lanes; i++) {
+    const coord_lane *lane = &c->lanes[i];
+    if (!lane->lost) continue;
+    c->abort_positions[n++] =
+        (weir_store_position){.source = lane->name,
+                              .present = lane->position.release != NULL,
+                              .data = lane->position.data,
+                              .size = lane->position.size,
+                              .rows = lane->rows,
+                              .lost = lane->lost};
+  }
+  return coord_push(c,
+                    &(coord_command){.type = COORD_ABORT,
+                                     .sink = COORD_NONE,
+                                     .lane = COORD_NONE,
+                                     .attempt = c->attempt,
+                                     .positions = c->abort_positions,
+                                     .n_positions = n,
+                                     .error = &c->cause},
+                    err);
 }
 
 /* The attempt that was reserved ahead and took nothing: the run ends without it. */
@@ -116,7 +159,7 @@ weir_status coord_on_failed(coord *c, coord_event *e, weir_error *err) {
   if (c->phase >= PHASE_FINISHING || c->withdrawing) return WEIR_OK;
   /* In recovery a sink has nothing yet that could be lost; its answers say what failed. */
   if (part && c->phase < PHASE_NAMING) return WEIR_OK;
-  bool rewinding = c->phase >= PHASE_ABORTING && c->phase <= PHASE_SEEKING;
+  bool rewinding = c->phase >= PHASE_STOPPING_LANES && c->phase <= PHASE_SEEKING;
   if (rewinding && (lane ? lane->seek != ASK_DONE : part->purge != ASK_DONE))
     return WEIR_OK;
   if (lane) return coord_fail(c, e->error, COORD_NONE, e->lane, err);
@@ -175,19 +218,7 @@ weir_status coord_on_rolled_back(coord *c, coord_event *e, weir_error *err) {
 
 /* ---- rewind */
 
-weir_status coord_on_stopped(coord *c, coord_event *e, weir_error *err) {
-  coord_lane *lane = coord_event_lane(c, e, err);
-  if (!lane) return WEIR_E_INTERNAL;
-  if (e->generation < c->generation) return WEIR_OK;
-  if (c->phase < PHASE_ABORTING || c->phase > PHASE_STOPPING_LANES ||
-      lane->stop != ASK_SENT || e->generation != c->generation) {
-    return coord_not_now(c, "stopped", err);
-  }
-  lane->stop = ASK_DONE;
-  return WEIR_OK;
-}
-
-/* C14: the generation is raised once no lane pushes any more, so all that is older than it is of the
+/* C14: the generation is raised while no lane pushes any more, so all that is older than it is of the
  * aborted attempt or was queued behind it. */
 static weir_status purge(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_PURGING, err));
@@ -286,19 +317,19 @@ static weir_status rolled_back(coord *c, bool *moved, weir_error *err) {
   for (uint32_t i = 0; i < c->n_sinks; i++) c->sinks[i].preparing = ASK_NOT;
   if (c->stopping) return coord_halt(c, &c->error, err);
   if (c->withdrawing) return coord_enter(c, PHASE_FINISHING, err);
-  return coord_enter(c, PHASE_STOPPING_LANES, err);
+  return purge(c, err);
 }
 
 weir_status coord_progress_abort(coord *c, bool *moved, weir_error *err) {
   switch (c->phase) {
-    case PHASE_ROLLING_BACK:
-      return rolled_back(c, moved, err);
     case PHASE_STOPPING_LANES:
       for (uint32_t i = 0; i < c->n_lanes; i++) {
         if (c->lanes[i].stop != ASK_DONE) return WEIR_OK;
       }
       *moved = true;
-      return purge(c, err);
+      return send_abort(c, err);
+    case PHASE_ROLLING_BACK:
+      return rolled_back(c, moved, err);
     case PHASE_PURGING:
       for (uint32_t i = 0; i < c->n_sinks; i++) {
         for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {

@@ -349,6 +349,7 @@ static weir_status make_lanes(coord *c, const coord_config *config,
   if (!c->lanes) return WEIR_E_NOMEM;
   c->n_lanes = config->n_lanes;
   for (uint32_t i = 0; i < c->n_lanes; i++) {
+    c->lanes[i].ephemeral = config->ephemeral && config->ephemeral[i];
     c->lanes[i].name = base_strdup(config->lanes[i], err);
     if (!c->lanes[i].name) return WEIR_E_NOMEM;
   }
@@ -417,6 +418,7 @@ void coord_free(coord *c) {
   free(c->cuts);
   free(c->unresolved);
   free(c->reserve_entries);
+  free(c->abort_positions);
   free(c->lanes);
   free(c->sinks);
   free(c->commands);

@@ -37,6 +37,8 @@ typedef struct coord_config {
   uint32_t n_sinks;
   /* store names of the lanes: a source, or "source/lane"; copied */
   const char *const *lanes;
+  /* by lane: its source cannot go back, so a rewind loses what is not decided; NULL: none is */
+  const uint8_t *ephemeral;
   uint32_t n_lanes;
   int64_t interval_ns; /* between checkpoints; 0: only when asked */
   int64_t timeout_ns;  /* from 'all sealed' to the decision */
@@ -62,7 +64,7 @@ typedef enum coord_event_type {
   COORD_DECIDED,     /* attempt | error: answer to COORD_DECIDE */
   COORD_ABORTED,     /* attempt | error: answer to COORD_ABORT */
   COORD_ROLLED_BACK, /* sink, participant, attempt | error */
-  /* lane, generation: answer to COORD_STOP_LANES: it pushes nothing more */
+  /* lane, generation, rows: answer to COORD_STOP_LANES: it pushes nothing more */
   COORD_STOPPED,
   COORD_PURGED,    /* sink, participant, generation: all that was older is dropped */
   COORD_SOUGHT,    /* lane, generation | error: answer to COORD_SEEK */
@@ -94,7 +96,7 @@ typedef struct coord_event {
 } coord_event;
 
 /* ---- commands: what to do. Everything pointed to is valid until the next coord_step; what RESERVE,
- * DECIDE, COMMIT and CLEAN point to is valid until their answer is stepped. */
+ * DECIDE, ABORT, COMMIT and CLEAN point to is valid until their answer is stepped. */
 typedef enum coord_command_type {
   COORD_TAKE_OVER,  /* sink: take_over, then observe_cursor -> OBSERVED */
   COORD_GET_INTENT, /* sink, participant, attempt -> INTENT */
@@ -106,13 +108,15 @@ typedef enum coord_command_type {
   /* sink, participant, attempt; next: also its intent (0: not) -> PREPARED */
   COORD_PRE_COMMIT,
   COORD_DECIDE, /* decision: store, durable -> DECIDED */
-  /* attempt: store, durable -> ABORTED. error: why; NULL: it took nothing, or an earlier run left it */
+  /* attempt, positions = of the lanes that lose rows: store, durable -> ABORTED. error: why; NULL: it
+   * took nothing, or an earlier run left it */
   COORD_ABORT,
   COORD_ROLLBACK, /* sink, participant, attempt: rollback_epoch -> ROLLED_BACK */
   /* generation (the present one, from 0): all lanes; a push that waits returns -> STOPPED each */
   COORD_STOP_LANES,
   COORD_PURGE, /* sink, participant, generation: drop what is older -> PURGED */
-  /* lane, generation, position, rows: go there, be live again -> SOUGHT */
+  /* lane, generation, position, rows: go there (an ephemeral one stays where it is), be live again ->
+   * SOUGHT */
   COORD_SEEK,
   /* sink, batch: check the lease if `repeat`, commit_aggregated -> COMMITTED */
   COORD_COMMIT,
@@ -142,6 +146,8 @@ typedef struct coord_command {
   const weir_store_entry *entries;
   size_t n_entries;
   const weir_store_decision *decision;
+  const weir_store_position *positions;
+  size_t n_positions;
   const weir_commit_batch *batch; /* its ns is NULL: the pipeline fills a copy */
   const weir_error *error;
 } coord_command;

@@ -215,7 +215,8 @@ static weir_status make_positions(coord *c, weir_error *err) {
                               .present = position->release != NULL,
                               .data = position->data,
                               .size = position->size,
-                              .rows = lane->inert ? lane->rows : coord_lane_rows(lane)};
+                              .rows = lane->inert ? lane->rows : coord_lane_rows(lane),
+                              .lost = lane->lost};
     if (lane->inert) continue;
     BASE_TRY(coord_copy_bytes(&c->decision_cut.positions[i], position->release != NULL,
                               position->data, position->size, err));

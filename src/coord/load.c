@@ -35,6 +35,7 @@ static weir_status load_positions(coord *c, const weir_store_state *state,
     }
     BASE_TRY(coord_copy_bytes(&lane->position, p->present, p->data, p->size, err));
     lane->rows = p->rows;
+    lane->lost = p->lost;
   }
   return WEIR_OK;
 }

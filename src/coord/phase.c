@@ -15,22 +15,23 @@ static const struct {
     [PHASE_PUBLISHING] = {"publishing", TO(PHASE_RESOLVING)},
     [PHASE_RESOLVING] = {"resolving", TO(PHASE_NAMING) | TO(PHASE_FINISHING)},
     [PHASE_NAMING] = {"naming", TO(PHASE_RESERVING) | TO(PHASE_BACKING_OFF)},
-    [PHASE_RESERVING] = {"reserving", TO(PHASE_BEGINNING) | TO(PHASE_ABORTING)},
-    [PHASE_BEGINNING] = {"beginning", TO(PHASE_OPEN) | TO(PHASE_ABORTING)},
+    [PHASE_RESERVING] = {"reserving", TO(PHASE_BEGINNING) | TO(PHASE_STOPPING_LANES)},
+    [PHASE_BEGINNING] = {"beginning", TO(PHASE_OPEN) | TO(PHASE_STOPPING_LANES)},
     /* straight to PREPARING when every lane has ended: their ends are the barriers */
-    [PHASE_OPEN] = {"open", TO(PHASE_SEALING) | TO(PHASE_PREPARING) | TO(PHASE_ABORTING)},
+    /* to ABORTING at once when an attempt that took nothing is withdrawn at the end of a run */
+    [PHASE_OPEN] = {"open", TO(PHASE_SEALING) | TO(PHASE_PREPARING) |
+                                TO(PHASE_STOPPING_LANES) | TO(PHASE_ABORTING)},
     /* back to OPEN when nothing moved */
-    [PHASE_SEALING] = {"sealing",
-                       TO(PHASE_OPEN) | TO(PHASE_PREPARING) | TO(PHASE_ABORTING)},
-    [PHASE_PREPARING] = {"preparing", TO(PHASE_DECIDING) | TO(PHASE_ABORTING)},
+    [PHASE_SEALING] = {"sealing", TO(PHASE_OPEN) | TO(PHASE_PREPARING) |
+                                      TO(PHASE_STOPPING_LANES) | TO(PHASE_ABORTING)},
+    [PHASE_PREPARING] = {"preparing", TO(PHASE_DECIDING) | TO(PHASE_STOPPING_LANES)},
     /* after the decision a failure aborts the attempt that was reserved with it */
-    [PHASE_DECIDING] = {"deciding",
-                        TO(PHASE_BEGINNING) | TO(PHASE_FINISHING) | TO(PHASE_ABORTING)},
+    [PHASE_DECIDING] = {"deciding", TO(PHASE_BEGINNING) | TO(PHASE_FINISHING) |
+                                        TO(PHASE_STOPPING_LANES)},
+    [PHASE_STOPPING_LANES] = {"stopping lanes", TO(PHASE_ABORTING)},
     [PHASE_ABORTING] = {"aborting", TO(PHASE_ROLLING_BACK)},
-    /* to FINISHING when an attempt that took nothing is withdrawn at the end of a run */
-    [PHASE_ROLLING_BACK] = {"rolling back",
-                            TO(PHASE_STOPPING_LANES) | TO(PHASE_FINISHING)},
-    [PHASE_STOPPING_LANES] = {"stopping lanes", TO(PHASE_PURGING)},
+    /* to FINISHING when the attempt was withdrawn */
+    [PHASE_ROLLING_BACK] = {"rolling back", TO(PHASE_PURGING) | TO(PHASE_FINISHING)},
     [PHASE_PURGING] = {"purging", TO(PHASE_SEEKING)},
     [PHASE_SEEKING] = {"seeking", TO(PHASE_BACKING_OFF)},
     [PHASE_BACKING_OFF] = {"backing off", TO(PHASE_NAMING)},

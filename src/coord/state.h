@@ -22,9 +22,9 @@ typedef enum coord_phase {
   PHASE_SEALING,        /* barriers are under way */
   PHASE_PREPARING,      /* pre_commit, then waiting for the commits before */
   PHASE_DECIDING,       /* the decision is under way to the store */
+  PHASE_STOPPING_LANES, /* abort: until no lane pushes any more */
   PHASE_ABORTING,       /* Abort is under way to the store */
   PHASE_ROLLING_BACK,   /* rollback_epoch on every committable sink */
-  PHASE_STOPPING_LANES, /* rewind: until no lane pushes any more */
   PHASE_PURGING,     /* rewind: participants drop what is older than the new generation */
   PHASE_SEEKING,     /* rewind: lanes go to the last decided position */
   PHASE_BACKING_OFF, /* before the next attempt */
@@ -114,9 +114,11 @@ typedef struct coord_sink_state {
 typedef struct coord_lane {
   char *name;
   bool inert;          /* known to the store alone: its position is carried on */
+  bool ephemeral;      /* a rewind does not bring back what was not decided */
   weir_bytes position; /* last decided */
-  uint64_t rows;       /* at that position, since the deployment began */
-  bool barrier;        /* sent one in this round */
+  uint64_t rows; /* at that position, since the deployment began, without the lost ones */
+  uint64_t lost; /* by aborts, since the deployment began */
+  bool barrier;  /* sent one in this round */
   weir_bytes barrier_position;
   uint64_t barrier_rows;
   bool ended;
@@ -194,6 +196,7 @@ struct coord {
   coord_debt *decision_owed; /* one a committable sink, in order */
   coord_cut decision_cut;
   weir_store_entry *reserve_entries;
+  weir_store_position *abort_positions; /* valid while ABORTING */
 
   coord_command *commands;
   size_t n_commands, first_command, commands_capacity;

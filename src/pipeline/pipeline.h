@@ -87,8 +87,8 @@ typedef struct pipe_lane {
   /* under the pipeline's lock */
   weir_bytes
       decided; /* last decided position, that of the pipeline's attempt `decided_by` */
-  uint64_t decided_rows;
-  uint64_t rows_0; /* as they were when this run began */
+  uint64_t decided_rows, lost;
+  uint64_t rows_0, lost_0; /* as they were when this run began */
 } pipe_lane;
 
 typedef struct pipe_event {

@@ -140,6 +140,7 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, at->source);
     add_position(doc, v, at->present, at->data, at->size);
     yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
+    yyjson_mut_obj_add_uint(doc, v, "lost", at->lost);
   }
   status = finish(doc, out, err);
   yyjson_mut_doc_free(doc);
@@ -188,14 +189,6 @@ static void sink_totals(const weir_pipeline *p, size_t i, uint64_t *rows, uint64
   }
 }
 
-static uint64_t source_rows(const weir_pipeline *p, size_t i, bool run) {
-  const pipe_source *s = &p->plan.sources[i];
-  uint64_t rows = 0;
-  for (uint32_t l = s->lane_0; l < s->lane_0 + s->lanes; l++)
-    rows += p->lanes[l].decided_rows - (run ? p->lanes[l].rows_0 : 0);
-  return rows;
-}
-
 static void add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in, const weir_pipeline *p,
                       bool run, uint64_t *all_rows, uint64_t *all_bytes) {
   yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, in, "sinks");
@@ -221,8 +214,15 @@ static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeli
   yyjson_mut_obj_add_uint(doc, run, "epochs", p->epochs);
   yyjson_mut_val *sources = yyjson_mut_obj(doc);
   for (size_t i = 0; i < p->plan.n_sources; i++) {
-    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, p->plan.sources[i].name);
-    yyjson_mut_obj_add_uint(doc, v, "rows", source_rows(p, i, true));
+    const pipe_source *s = &p->plan.sources[i];
+    uint64_t read = 0, lost = 0;
+    for (uint32_t l = s->lane_0; l < s->lane_0 + s->lanes; l++) {
+      read += p->lanes[l].decided_rows - p->lanes[l].rows_0;
+      lost += p->lanes[l].lost - p->lanes[l].lost_0;
+    }
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, s->name);
+    yyjson_mut_obj_add_uint(doc, v, "rows", read);
+    yyjson_mut_obj_add_uint(doc, v, "lost", lost);
   }
   yyjson_mut_val *sinks = yyjson_mut_obj(doc);
   add_sinks(doc, sinks, p, true, &rows, &bytes);
@@ -265,6 +265,7 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
     add_position(doc, v, lane->decided.release != NULL, lane->decided.data,
                  lane->decided.size);
     yyjson_mut_obj_add_uint(doc, v, "rows", lane->decided_rows);
+    yyjson_mut_obj_add_uint(doc, v, "lost", lane->lost);
   }
   add_run(doc, root, p);
   status = finish(doc, json, err);

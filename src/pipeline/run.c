@@ -10,8 +10,12 @@
 
 #include "pipeline/pipeline.h"
 
-/* How often deadlines of calls are looked at: how late a hung call can be noticed. */
-#define WATCH_INTERVAL (250 * BASE_NS_PER_MS)
+/* How often deadlines of calls are looked at, at the least: how late a hung call can be noticed. Where
+ * deadlines are short, in proportion. */
+static int64_t watch_interval(const weir_pipeline *p) {
+  int64_t most = 250 * BASE_NS_PER_MS, part = p->plan.top.timeout_ns / 8;
+  return part < most ? part : most;
+}
 
 static void answer(weir_pipeline *p, coord_event event, weir_status status,
                    const weir_error *error) {
@@ -74,19 +78,22 @@ static char *positions_json(const weir_pipeline *p) {
   return base_buf_steal_str(&buf, NULL);
 }
 
+static pipe_lane *find_lane(weir_pipeline *p, const char *name) {
+  for (uint32_t l = 0; l < p->plan.n_lanes; l++)
+    if (strcmp(p->lanes[l].name, name) == 0) return &p->lanes[l];
+  return NULL;
+}
+
 static void note_decision(weir_pipeline *p, const weir_store_decision *d) {
   pthread_mutex_lock(&p->lock);
   for (size_t i = 0; i < d->n_positions; i++) {
-    for (uint32_t l = 0; l < p->plan.n_lanes; l++) {
-      pipe_lane *lane = &p->lanes[l];
-      if (strcmp(lane->name, d->positions[i].source) != 0) continue;
-      weir_bytes_release(&lane->decided);
-      lane->decided_rows = d->positions[i].rows;
-      /* Without memory the host's view of the position is lost, not the store's. */
-      if (d->positions[i].present)
-        (void)weir_bytes_copy(&lane->decided, d->positions[i].data, d->positions[i].size,
-                              NULL);
-    }
+    const weir_store_position *at = &d->positions[i];
+    pipe_lane *lane = find_lane(p, at->source);
+    if (!lane) continue;
+    weir_bytes_release(&lane->decided);
+    lane->decided_rows = at->rows;
+    /* Without memory the host's view of the position is lost, not the store's. */
+    if (at->present) (void)weir_bytes_copy(&lane->decided, at->data, at->size, NULL);
   }
   for (size_t i = 0; i < d->n_sinks; i++)
     for (size_t k = 0; k < p->plan.n_sinks; k++)
@@ -121,13 +128,32 @@ static void reserve(weir_pipeline *p, const coord_command *c) {
   answer(p, event, status, &error);
 }
 
+static void note_losses(weir_pipeline *p, const coord_command *c) {
+  for (size_t i = 0; i < c->n_positions; i++) {
+    const weir_store_position *at = &c->positions[i];
+    pipe_lane *lane = find_lane(p, at->source);
+    if (!lane) continue;
+    pthread_mutex_lock(&p->lock);
+    uint64_t lost = at->lost - lane->lost;
+    lane->lost = at->lost;
+    pthread_mutex_unlock(&p->lock);
+    if (lost)
+      base_log_printf(&p->log, WEIR_LOG_WARN, "pipeline",
+                      "source %s: %" PRIu64 " rows are lost with attempt %" PRIu64
+                      ", since this source cannot read them again",
+                      at->source, lost, c->attempt);
+  }
+}
+
 static void abort_attempt(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
   base_log_printf(&p->log, c->error ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "pipeline",
                   "attempt %" PRIu64 " is aborted: %s", c->attempt,
                   c->error ? c->error->message
                            : "it took nothing, or an earlier run left it undecided");
-  weir_status status = weir_store_abort(p->store, c->attempt, &error);
+  weir_status status =
+      weir_store_abort(p->store, c->attempt, c->positions, c->n_positions, &error);
+  if (!status) note_losses(p, c);
   coord_event event = {.type = COORD_ABORTED,
                        .sink = COORD_NONE,
                        .lane = COORD_NONE,
@@ -446,7 +472,7 @@ static weir_status step(weir_pipeline *p, int64_t *watched, weir_error *err) {
   coord_event event = {0};
   weir_error error = {0};
   int64_t wakeup = coord_wakeup(p->coord);
-  int64_t until = *watched + WATCH_INTERVAL;
+  int64_t until = *watched + watch_interval(p);
   int taken = task_mailbox_take(p->mailbox, wakeup < until ? wakeup : until, &event,
                                 &error, &lost);
   int64_t now = base_clock_mono();

@@ -23,6 +23,7 @@ static weir_status make_lane(weir_pipeline *p, uint32_t source, uint32_t k,
     const weir_store_position *at = &p->state->positions[i];
     if (strcmp(at->source, lane->name) != 0) continue;
     lane->decided_rows = lane->rows_0 = at->rows;
+    lane->lost = lane->lost_0 = at->lost;
     if (at->present) BASE_TRY(weir_bytes_copy(&lane->decided, at->data, at->size, err));
   }
   task_lane_config config = {.index = index,
@@ -63,12 +64,17 @@ static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err
   return WEIR_OK;
 }
 
+static bool is_ephemeral(const weir_pipeline *p, uint32_t lane) {
+  return p->plan.sources[p->lanes[lane].source].contract.replay == WEIR_SOURCE_EPHEMERAL;
+}
+
 static weir_status make_coordinator(weir_pipeline *p, weir_error *err) {
   weir_status status = WEIR_E_NOMEM;
   bool recover_only = p->flags & WEIR_OPEN_RECOVER_ONLY;
   coord_sink *sinks = base_calloc(p->plan.n_sinks, sizeof(*sinks), err);
   const char **lanes = base_calloc(p->plan.n_lanes, sizeof(*lanes), err);
-  if (!sinks || !lanes) goto out;
+  uint8_t *ephemeral = base_calloc(p->plan.n_lanes, 1, err);
+  if (!sinks || !lanes || !ephemeral) goto out;
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
     const pipe_sink *s = &p->plan.sinks[i];
     sinks[i] = (coord_sink){.sink_id = s->name,
@@ -76,10 +82,14 @@ static weir_status make_coordinator(weir_pipeline *p, weir_error *err) {
                             .committable = s->contract.consistency == WEIR_COMMITTABLE,
                             .overlap = s->contract.overlap};
   }
-  for (uint32_t i = 0; i < p->plan.n_lanes; i++) lanes[i] = p->lanes[i].name;
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
+    lanes[i] = p->lanes[i].name;
+    ephemeral[i] = is_ephemeral(p, i);
+  }
   coord_config config = {.sinks = sinks,
                          .n_sinks = (uint32_t)p->plan.n_sinks,
                          .lanes = lanes,
+                         .ephemeral = ephemeral,
                          .n_lanes = recover_only ? 0 : p->plan.n_lanes,
                          .interval_ns = p->plan.top.interval_ns,
                          .timeout_ns = p->plan.top.timeout_ns,
@@ -89,6 +99,7 @@ static weir_status make_coordinator(weir_pipeline *p, weir_error *err) {
 out:
   free(sinks);
   free(lanes);
+  free(ephemeral);
   return status;
 }
 
@@ -130,6 +141,7 @@ static weir_status start_sources(weir_pipeline *p, weir_error *err) {
                                  .lane_index = i,
                                  .name = p->lanes[i].name,
                                  .mailbox = p->mailbox,
+                                 .ephemeral = is_ephemeral(p, i),
                                  .call_timeout_ns = p->plan.top.timeout_ns};
     status = task_source_start(&config, s->source, &p->lanes[i].loop, err);
     if (!status) s->source = NULL;

@@ -65,10 +65,10 @@ static const char *const sq_sql[SQ_STATEMENTS] = {
         "cursor "
         "ORDER BY kind, sink",
     [SQ_POSITION_SET] =
-        "INSERT OR REPLACE INTO position(source, present, data, rows, sum) "
-        "VALUES(?1,?2,?3,?4,?5)",
+        "INSERT OR REPLACE INTO position(source, present, data, rows, lost, sum) "
+        "VALUES(?1,?2,?3,?4,?5,?6)",
     [SQ_POSITION_READ] =
-        "SELECT source, present, data, rows, sum FROM position ORDER BY source",
+        "SELECT source, present, data, rows, lost, sum FROM position ORDER BY source",
     [SQ_BINDING_SET] = "INSERT OR REPLACE INTO binding(sink, data, sum) VALUES(?1,?2,?3)",
     [SQ_BINDING_GET] = "SELECT sink, data, sum FROM binding WHERE sink=?1",
     [SQ_BINDING_READ] = "SELECT sink, data, sum FROM binding ORDER BY sink",

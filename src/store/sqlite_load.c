@@ -177,7 +177,9 @@ static weir_status load_cursor(load_ctx *load, sqlite3_stmt *s, weir_error *err)
 
 static weir_status load_position(load_ctx *load, sqlite3_stmt *s, weir_error *err) {
   weir_store_state *pub = store_state_public(load->state);
-  weir_store_position p = {.present = sqlite3_column_int(s, 1), .rows = load_u64(s, 3)};
+  weir_store_position p = {.present = sqlite3_column_int(s, 1),
+                           .rows = load_u64(s, 3),
+                           .lost = load_u64(s, 4)};
   BASE_TRY(load_text(load, s, 0, &p.source, err));
   if (p.present) BASE_TRY(load_blob(load, s, 2, &p.data, &p.size, err));
   void *array = (void *)pub->positions;

@@ -11,7 +11,7 @@
 #include "store/sqlite.h"
 
 #define OPEN_APPLICATION_ID 2003134834 /* "weir" */
-#define OPEN_SCHEMA_VERSION 1
+#define OPEN_SCHEMA_VERSION 2
 #define OPEN_TEXT_(x) #x
 #define OPEN_TEXT(x) OPEN_TEXT_(x)
 enum { OPEN_BUSY_MS = 5000 };
@@ -45,7 +45,7 @@ static const char open_schema[] =
     "INTEGER NOT NULL, sum BLOB NOT NULL, PRIMARY KEY(kind, sink)) WITHOUT ROWID;"
     "CREATE TABLE position(source TEXT PRIMARY KEY, present INTEGER NOT NULL, data BLOB, "
     "rows INTEGER NOT "
-    "NULL, sum BLOB NOT NULL) WITHOUT ROWID;"
+    "NULL, lost INTEGER NOT NULL, sum BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE binding(sink TEXT PRIMARY KEY, data BLOB NOT NULL, sum BLOB NOT NULL) "
     "WITHOUT ROWID;";
 

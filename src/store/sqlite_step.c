@@ -179,11 +179,16 @@ static weir_status step_decide(sq_store *store, const weir_store_decision *d,
   }
   BASE_TRY(step_add_entries(store, d->attempt, SQ_DESCRIPTOR, d->descriptors,
                             d->n_descriptors, err));
-  for (size_t i = 0; i < d->n_positions; i++) {
-    const weir_store_position *p = &d->positions[i];
+  return WEIR_OK;
+}
+
+static weir_status step_positions(sq_store *store, const store_step *step,
+                                  weir_error *err) {
+  for (size_t i = 0; i < step->n_positions; i++) {
+    const weir_store_position *p = &step->positions[i];
     sq_value row[] = {sq_text(p->source), sq_int(p->present ? 1 : 0),
-                      p->present ? sq_blob(p->data, p->size) : sq_null(),
-                      sq_int(p->rows)};
+                      p->present ? sq_blob(p->data, p->size) : sq_null(), sq_int(p->rows),
+                      sq_int(p->lost)};
     BASE_TRY(sq_put(store, SQ_POSITION_SET, "position", row, BASE_COUNT(row), err));
   }
   return WEIR_OK;
@@ -296,6 +301,7 @@ static weir_status step_body(sq_store *store, const store_step *step, weir_error
     case STORE_FLUSH:
       break;
   }
+  BASE_TRY(step_positions(store, step, err));
   BASE_TRY(step_lines(store, err));
   return step_prune(store, err);
 }

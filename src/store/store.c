@@ -146,6 +146,19 @@ weir_status weir_store_reserve(weir_store *store, uint64_t attempt,
   return store_apply(store, &step, err);
 }
 
+static weir_status store_check_positions(const weir_store_position *v, size_t n,
+                                         weir_error *err) {
+  for (size_t i = 0; i < n; i++) {
+    BASE_TRY(store_check_name(v[i].source, "a source", err));
+    if (v[i].present && v[i].size > 0 && !v[i].data) {
+      return weir_error_set(err, WEIR_E_INTERNAL, 0,
+                            "checkpoint store: position of %s without bytes",
+                            v[i].source);
+    }
+  }
+  return WEIR_OK;
+}
+
 static weir_status store_check_decision(const weir_store_decision *d, weir_error *err) {
   BASE_TRY(store_check_number(d->attempt, "attempt", err));
   if (d->next_attempt) BASE_TRY(store_check_number(d->next_attempt, "attempt", err));
@@ -160,14 +173,7 @@ static weir_status store_check_decision(const weir_store_decision *d, weir_error
           (unsigned long long)s->cursor.checkpoint);
     }
   }
-  for (size_t i = 0; i < d->n_positions; i++) {
-    const weir_store_position *p = &d->positions[i];
-    BASE_TRY(store_check_name(p->source, "a source", err));
-    if (p->present && p->size > 0 && !p->data) {
-      return weir_error_set(err, WEIR_E_INTERNAL, 0,
-                            "checkpoint store: position of %s without bytes", p->source);
-    }
-  }
+  BASE_TRY(store_check_positions(d->positions, d->n_positions, err));
   BASE_TRY(store_check_entries(d->descriptors, d->n_descriptors, WEIR_MAX_DESCRIPTOR,
                                SIZE_MAX / 2, "descriptor", err));
   return store_check_entries(d->intents, d->n_intents, WEIR_MAX_INTENT, WEIR_MAX_INTENTS,
@@ -180,6 +186,8 @@ weir_status weir_store_decide(weir_store *store, const weir_store_decision *deci
   BASE_TRY(store_check_decision(decision, err));
   store_step step = {.type = STORE_DECIDE,
                      .attempt = decision->attempt,
+                     .positions = decision->positions,
+                     .n_positions = decision->n_positions,
                      .next = decision->next_attempt,
                      .intents = decision->intents,
                      .n_intents = decision->n_intents,
@@ -187,10 +195,16 @@ weir_status weir_store_decide(weir_store *store, const weir_store_decision *deci
   return store_apply(store, &step, err);
 }
 
-weir_status weir_store_abort(weir_store *store, uint64_t attempt, weir_error *err) {
+weir_status weir_store_abort(weir_store *store, uint64_t attempt,
+                             const weir_store_position *positions, size_t n_positions,
+                             weir_error *err) {
   BASE_TRY(store_writable(store, err));
   BASE_TRY(store_check_number(attempt, "attempt", err));
-  store_step step = {.type = STORE_ABORT, .attempt = attempt};
+  BASE_TRY(store_check_positions(positions, n_positions, err));
+  store_step step = {.type = STORE_ABORT,
+                     .attempt = attempt,
+                     .positions = positions,
+                     .n_positions = n_positions};
   return store_apply(store, &step, err);
 }
 

@@ -22,7 +22,10 @@ typedef enum store_step_type {
 
 typedef struct store_step {
   store_step_type type;
-  uint64_t attempt;                /* reserve, decide, abort */
+  uint64_t attempt; /* reserve, decide, abort */
+  const weir_store_position
+      *positions; /* decide: of every source; abort: of those that lose rows */
+  size_t n_positions;
   uint64_t next;                   /* attempt that the step reserves; 0: none */
   const weir_store_entry *intents; /* of `next` */
   size_t n_intents;

@@ -27,11 +27,13 @@ struct task_source {
   /* the thread's own */
   int failed; /* a failure was posted: wait for the seek */
   int ended;
+  weir_batch *held; /* of an ephemeral source: read, and refused by a rewind */
 };
 
 static void source_unref(task_source *s) {
   if (atomic_fetch_sub(&s->refs, 1) != 1) return;
   connector_source_unref(s->source);
+  weir_batch_unref(s->held);
   weir_bytes_release(&s->committed_position);
   task_lane_unref(s->config.lane);
   task_mailbox_unref(s->config.mailbox);
@@ -102,20 +104,16 @@ static int set_seeking(task_source *s, int to) {
   return was;
 }
 
-static void seek(task_source *s) {
-  weir_bytes position = {0};
-  if (!task_lane_take_seek(s->config.lane, &position)) return;
+/* Takes the batch over. One that a rewind overtook comes again after it when the source is sought. */
+static void push(task_source *s, weir_batch *batch) {
   weir_error error = {0};
-  set_seeking(s, 1);
-  arm(s, 0);
-  weir_status status =
-      WEIR_FAULT("task.seek")
-          ? hiccup(s, "seek", &error)
-          : connector_source_seek(s->source, &s->call, &position, &error);
-  weir_bytes_release(&position);
-  if (!status) s->failed = s->ended = 0;
-  if (status) drop_hope(s, &error);
-  if (set_seeking(s, 0)) task_lane_live(s->config.lane, status ? &error : NULL);
+  weir_status status = task_lane_push(s->config.lane, batch, BASE_FOREVER, &error);
+  if (status == WEIR_E_REWOUND && s->config.ephemeral) {
+    s->held = batch;
+    return;
+  }
+  note(s, status, &error);
+  weir_batch_unref(batch);
 }
 
 static void send_mark(task_source *s, uint64_t attempt) {
@@ -132,6 +130,33 @@ static void send_mark(task_source *s, uint64_t attempt) {
   note(s, status, &error);
 }
 
+static void seek(task_source *s) {
+  weir_bytes position = {0};
+  if (!task_lane_take_seek(s->config.lane, &position)) return;
+  weir_error error = {0};
+  weir_status status = WEIR_OK;
+  set_seeking(s, 1);
+  arm(s, 0);
+  if (WEIR_FAULT("task.seek"))
+    status = hiccup(s, "seek", &error);
+  else if (!s->config.ephemeral)
+    status = connector_source_seek(s->source, &s->call, &position, &error);
+  weir_bytes_release(&position);
+  weir_batch *held = s->held;
+  int ended = s->ended;
+  if (!status) {
+    s->failed = s->ended = 0;
+    s->held = NULL;
+  } else {
+    drop_hope(s, &error);
+  }
+  if (set_seeking(s, 0)) task_lane_live(s->config.lane, status ? &error : NULL);
+  if (status || !s->config.ephemeral) return;
+  /* It stands where it stood: what it gave last is all that there is to say again. */
+  if (held) push(s, held);
+  if (ended) send_mark(s, 0);
+}
+
 /* 1: it had nothing. */
 static int read_once(task_source *s) {
   weir_error error = {0};
@@ -145,8 +170,7 @@ static int read_once(task_source *s) {
   if (status) {
     fail(s, &error);
   } else if (what == WEIR_READ_BATCH) {
-    note(s, task_lane_push(s->config.lane, batch, BASE_FOREVER, &error), &error);
-    weir_batch_unref(batch);
+    push(s, batch);
   } else if (what == WEIR_READ_END) {
     send_mark(s, 0);
   }

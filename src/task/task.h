@@ -196,6 +196,7 @@ typedef struct task_source_config {
   uint32_t lane_index;
   const char *name;
   task_mailbox *mailbox;
+  int ephemeral; /* it is never sought: a rewind goes on where it stands */
   int64_t call_timeout_ns;
 } task_source_config;
 

@@ -61,7 +61,7 @@ def test_the_document_of_a_run(weir, pipeline):
         "pipeline", "deployment", "guarantee", "epochs", "rows", "bytes", "seconds", "sources", "sinks",
     }  # fmt: skip
     assert document["rows"] == 1000
-    assert document["sources"] == {"numbers": {"rows": 1000}}
+    assert document["sources"] == {"numbers": {"rows": 1000, "lost": 0}}
     assert set(document["sinks"]) == {"hole"}
     assert set(document["sinks"]["hole"]) == {"rows", "bytes", "cursor"}
     assert document["sinks"]["hole"]["rows"] == 1000

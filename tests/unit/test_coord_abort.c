@@ -48,14 +48,10 @@ static void test_abort_is_durable_before_any_rollback(void **state) {
   bench b;
   bench_open(&b, &lake, 1, 2);
   bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   const coord_command *abort_command = bench_take(&b, COORD_ABORT);
   assert_non_null(abort_command->error); /* why, for the log */
   assert_int_equal(abort_command->error->code, WEIR_E_IO);
-  bench_none(&b);
-  /* lanes may stop before the store has answered: still no rollback, no purge */
-  bench_send(&b, bench_of_lane(COORD_STOPPED, 0, 0));
-  bench_send(&b, bench_of_lane(COORD_STOPPED, 1, 0));
   bench_none(&b);
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 1));
   bench_take(&b, COORD_ROLLBACK);
@@ -82,7 +78,7 @@ static void test_rollback_reaches_every_committable_sink_also_unbegun(void **sta
   bench_skip(&b);
   bench_send(&b,
              with_error(bench_of(COORD_BEGUN, 0, 1, 1), WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_of(COORD_BEGUN, 2, 1, 1)); /* late */
   bench_none(&b);
@@ -114,6 +110,69 @@ static void test_rewind_goes_to_the_last_decided_position(void **state) {
   assert_int_equal(seek->has_position, 1);
   assert_memory_equal(seek->position, "p1", 2);
   open_again(&b, 3); /* numbers are never used again */
+  bench_done(&b);
+}
+
+static const weir_store_position *lost_of(const coord_command *command, size_t n) {
+  assert_int_equal(command->n_positions, n);
+  return command->positions;
+}
+
+/* Lane 3 cannot go back: what it read and what was not decided is lost, and said with the Abort. */
+static void test_an_abort_says_what_an_ephemeral_lane_loses(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b, &plain, 1, 4);
+  bench_decide(&b, 1, "p1"); /* 0 rows a lane */
+  bench_take(&b, COORD_COMMIT);
+  bench_begin_all(&b, 2);
+  bench_land(&b, 0);
+  bench_skip(&b);
+  b.rows[0] = 4; /* read again */
+  b.rows[3] = 7;
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_take(&b, COORD_STOP_LANES);
+  bench_none(&b); /* no Abort before it is known what it costs */
+  b.read--;
+  bench_stop(&b);
+  const weir_store_position *lost = lost_of(bench_take(&b, COORD_ABORT), 1);
+  assert_string_equal(lost->source, "pipe");
+  assert_memory_equal(lost->data, "p1", 2);
+  assert_int_equal(lost->rows, 0);
+  assert_int_equal(lost->lost, 7);
+  bench_done(&b);
+}
+
+static void test_what_is_lost_adds_up_and_is_decided_too(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b, &console, 1, 4);
+  b.rows[3] = 7;
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_rewind(&b, 1);
+  open_again(&b, 2);
+  b.rows[3] = 2; /* since then: the lane counts on from what is decided */
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_stop(&b);
+  assert_int_equal(lost_of(bench_take(&b, COORD_ABORT), 1)->lost, 9);
+  bench_done(&b);
+
+  weir_store_position at[] = {{"pipe", 1, (const uint8_t *)"p", 1, 30, 5}};
+  const weir_store_state known = {.last_attempt = 1, .positions = at, .n_positions = 1};
+  bench_new(&b, &console, 1, 4, &known);
+  bench_send(&b, bench_event(COORD_START));
+  bench_reserve(&b, 2);
+  b.rows[3] = 31;
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_rewind(&b, 2);
+  open_again(&b, 3);
+  bench_tick(&b, 1000 * BENCH_MS);
+  bench_seal(&b, 3, "q", 1);
+  bench_prepare(&b, 3, false);
+  const weir_store_decision *d = bench_take(&b, COORD_DECIDE)->decision;
+  assert_int_equal(d->n_positions, 4);
+  assert_int_equal(d->positions[0].lost, 0);
+  assert_int_equal(d->positions[3].lost, 6);
   bench_done(&b);
 }
 
@@ -168,7 +227,7 @@ static void test_five_aborts_for_one_cause_stop(void **state) {
     open_again(&b, n + 1);
   }
   bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 5));
   bench_take(&b, COORD_ROLLBACK);
@@ -190,7 +249,7 @@ static void test_five_aborts_for_one_cause_stop_also_in_turn(void **state) {
     open_again(&b, n + 1);
   }
   bench_send(&b, failed_lane(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 9));
   bench_take(&b, COORD_ROLLBACK);
@@ -226,7 +285,7 @@ static void stop_after_rollback(weir_status code, uint32_t flags) {
   bench b;
   bench_open(&b, &plain, 1, 1);
   bench_send(&b, failed(0, code, flags));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 1));
   bench_take(&b, COORD_ROLLBACK);
@@ -251,7 +310,8 @@ static void test_a_failed_rollback_stops_at_once(void **state) {
   bench b;
   bench_open(&b, &lake, 1, 1);
   bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_skip(&b);
+  bench_stop(&b);
+  bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 1));
   bench_skip(&b);
   bench_send(&b, with_error(bench_of(COORD_ROLLED_BACK, 0, 1, 1), WEIR_E_TIMEOUT,
@@ -280,7 +340,8 @@ static void test_a_store_write_in_doubt_stops_and_touches_nothing(void **state) 
         bench_take(&b, COORD_DECIDE);
       } else {
         bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-        bench_skip(&b);
+        bench_stop(&b);
+        bench_take(&b, COORD_ABORT);
       }
     }
     bench_send(&b, with_error(bench_of(answers[i], COORD_NONE, 0, attempt), WEIR_E_IO,
@@ -317,7 +378,7 @@ static void test_a_failure_while_deciding_aborts_the_next_attempt(void **state) 
   bench_none(&b); /* not an abort: the decision was asked for */
   bench_send(&b, bench_of(COORD_DECIDED, COORD_NONE, 0, 1));
   bench_take(&b, COORD_COMMIT);
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   assert_int_equal(bench_take(&b, COORD_ABORT)->attempt, 2);
   bench_none(&b);
   bench_done(&b);
@@ -335,7 +396,7 @@ static void test_the_checkpoint_timeout_runs_from_all_sealed(void **state) {
   bench_tick(&b, 60000 * BENCH_MS - 1);
   bench_none(&b);
   bench_tick(&b, 1);
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_send(&b, bench_with(bench_of(COORD_PREPARED, 0, 1, 1), "late"));
   bench_none(&b);
@@ -368,7 +429,7 @@ static void test_bounds_of_intents_and_descriptors(void **state) {
   bench_seal(&b, 1, "p1", 1);
   bench_take(&b, COORD_PRE_COMMIT);
   bench_send(&b, bench_with(bench_of(COORD_PREPARED, 0, 1, 1), large));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_done(&b);
 
@@ -398,7 +459,7 @@ static void test_all_descriptors_of_a_sink_must_fit_one_batch(void **state) {
     bench_take(&b, COORD_PRE_COMMIT);
     bench_send(&b, bench_with(bench_of(COORD_PREPARED, 0, k, 1), large));
   }
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
   bench_none(&b);
   bench_done(&b);
@@ -410,9 +471,8 @@ static void test_a_seek_that_fails_is_tried_again(void **state) {
   bench b;
   bench_open(&b, &console, 1, 1);
   bench_send(&b, failed_lane(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
-  bench_take(&b, COORD_STOP_LANES);
+  bench_stop(&b);
   bench_take(&b, COORD_ABORT);
-  bench_send(&b, bench_of_lane(COORD_STOPPED, 0, 0));
   bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 1));
   bench_take(&b, COORD_PURGE);
   coord_event purged = bench_of(COORD_PURGED, 0, 1, 0);
@@ -444,7 +504,7 @@ static void test_failures_in_a_rewind_count_once_the_lane_was_sought(void **stat
   bench_tick(&b, 0);
   bench_take(&b, COORD_RESERVE);
   bench_send(&b, bench_of(COORD_RESERVED, COORD_NONE, 0, 2));
-  assert_int_equal(bench_take(&b, COORD_STOP_LANES)->generation, 1);
+  assert_int_equal(bench_stop(&b), 1);
   assert_int_equal(bench_take(&b, COORD_ABORT)->attempt, 2);
   bench_done(&b);
 }
@@ -485,6 +545,8 @@ int main(void) {
       cmocka_unit_test(test_abort_is_durable_before_any_rollback),
       cmocka_unit_test(test_rollback_reaches_every_committable_sink_also_unbegun),
       cmocka_unit_test(test_rewind_goes_to_the_last_decided_position),
+      cmocka_unit_test(test_an_abort_says_what_an_ephemeral_lane_loses),
+      cmocka_unit_test(test_what_is_lost_adds_up_and_is_decided_too),
       cmocka_unit_test(test_rewind_makes_ended_lanes_live),
       cmocka_unit_test(test_backoff_grows_and_is_bounded),
       cmocka_unit_test(test_five_aborts_for_one_cause_stop),

@@ -60,7 +60,7 @@ static void add(history *h, uint64_t attempt, int32_t state, bool rows) {
   h->state.last_attempt = attempt;
   h->state.token = 7;
   h->position =
-      (weir_store_position){"orders", 1, (const uint8_t *)"pos", 3, 100 * attempt};
+      (weir_store_position){"orders", 1, (const uint8_t *)"pos", 3, 100 * attempt, 0};
   h->state.positions = &h->position;
   h->state.n_positions = 1;
 }

@@ -24,6 +24,7 @@ typedef struct bench {
   weir_pipeline *pipeline;
   weir_error err;
   char type[32], options[128];        /* of sink `out` */
+  const char *source;                 /* options of `in` */
   const char *sources, *from, *sinks; /* further ones */
   const char *guarantee;
 } bench;
@@ -32,7 +33,7 @@ static int set_up(void **state) {
   static bench b;
   memset(&b, 0, sizeof(b));
   snprintf(b.type, sizeof(b.type), "probe");
-  b.sources = b.from = b.sinks = "";
+  b.source = b.sources = b.from = b.sinks = "";
   b.guarantee = "exactly_once";
   *state = &b;
   probe_reset();
@@ -53,7 +54,7 @@ static int tear_down(void **state) {
   return folder_remove(b->folder);
 }
 
-static weir_status open_flags(bench *b, uint32_t flags) {
+static weir_config *config_of(const bench *b) {
   char yaml[2048];
   weir_config *config = NULL;
   weir_error err = {0};
@@ -62,15 +63,21 @@ static weir_status open_flags(bench *b, uint32_t flags) {
            "guarantee: %s\n"
            "checkpoint: {interval: 10ms, timeout: 250ms}\n"
            "sources:\n"
-           "  in: {type: numbers, rows: %d}\n"
+           "  in: {type: numbers, rows: %d%s}\n"
            "%s"
            "sinks:\n"
            "  out: {type: %s, writers: 2, from: [in%s]%s}\n"
            "%s",
-           b->guarantee, ROWS, b->sources, b->type, b->from, b->options, b->sinks);
+           b->guarantee, ROWS, b->source, b->sources, b->type, b->from, b->options,
+           b->sinks);
   assert_int_equal(weir_config_new(&config, &err), WEIR_OK);
   if (weir_config_read(config, yaml, strlen(yaml), "test", b->folder, &err))
     fail_msg("%s\n%s", err.message, yaml);
+  return config;
+}
+
+static weir_status open_flags(bench *b, uint32_t flags) {
+  weir_config *config = config_of(b);
   weir_status status = weir_pipeline_open(config, NULL, flags, &b->pipeline, &b->err);
   weir_config_free(config);
   return status;
@@ -220,7 +227,7 @@ static void test_bad_data_stops_at_once_and_says_so(void **state) {
   static const char *const of[] = {"write_batch", "pre_commit", "read", "position"};
   for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
     start_over(b, ways[i % 2]);
-    const probe_rule rules[] = {{of[i], NULL, 3, 1000, PROBE_FAIL, WEIR_E_BAD_DATA, 0},
+    const probe_rule rules[] = {{of[i], NULL, 1, 1000, PROBE_FAIL, WEIR_E_BAD_DATA, 0},
                                 {0}};
     assert_int_equal(deliver(b, rules), WEIR_E_BAD_DATA);
     assert_next_run_is_exact(b);
@@ -344,6 +351,73 @@ static void test_a_hung_source_stops_the_run(void **state) {
     assert_next_run_is_exact(b);
     assert_nothing_alive();
   }
+}
+
+/* ---- what cannot be read again ------------------------------------------------------------------------- */
+
+/* The first number behind a member's name in a JSON document. */
+static uint64_t number_in(const weir_bytes *json, const char *member) {
+  const char *at = memmem(json->data, json->size, member, strlen(member));
+  if (!at) fail_msg("no %s in %.*s", member, (int)json->size, (const char *)json->data);
+  char digits[24] = {0}; /* the document ends without a NUL */
+  const char *end = (const char *)json->data + json->size;
+  at += strlen(member);
+  for (size_t i = 0; at < end && *at >= '0' && *at <= '9' && i < sizeof(digits) - 1; i++)
+    digits[i] = *at++;
+  return strtoull(digits, NULL, 10);
+}
+
+static uint64_t lost_as_stored(const bench *b) {
+  weir_bytes json = {0};
+  weir_config *config = config_of(b);
+  weir_error err = {0};
+  if (weir_pipeline_status(config, &json, &err)) fail_msg("%s", err.message);
+  uint64_t lost = number_in(&json, "\"lost\":");
+  weir_bytes_release(&json);
+  weir_config_free(config);
+  return lost;
+}
+
+/* The run goes on where the source stands: its epochs stay whole, nothing comes twice, and what is
+ * missing is counted, live and in the store. */
+static void test_an_abort_loses_what_an_ephemeral_source_gave_and_counts_it(
+    void **state) {
+  bench *b = *state;
+  static const char *const of[] = {"write_batch", "pre_commit", "read", "begin_epoch",
+                                   "position"};
+  b->guarantee = "best_effort";
+  b->source = ", replay: false";
+  for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+    weir_bytes json = {0};
+    start_over(b, ways[i % 2]);
+    const probe_rule rules[] = {
+        {of[i], NULL, 9, 1, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE}, {0}};
+    probe_rules(rules);
+    if (open_flags(b, 0) || wait_for_end(b)) fail_msg("%s: %s", of[i], b->err.message);
+    assert_int_equal(probe_calls("seek"), 0);
+    assert_int_equal(weir_pipeline_stats(b->pipeline, &json, &b->err), WEIR_OK);
+    uint64_t lost = number_in(&json, "\"lost\":");
+    assert_int_equal(number_in(&json, "\"rows\":"), ROWS - lost);
+    weir_bytes_release(&json);
+    assert_int_equal(close_now(b), WEIR_OK);
+    probe_rows rows = probe_target("out", ROWS);
+    assert_int_equal(rows.all, rows.once);
+    assert_int_equal(rows.all, ROWS - lost);
+    assert_true(i || lost >= 10); /* the batch that was refused, at least */
+    assert_int_equal(lost_as_stored(b), lost);
+  }
+}
+
+/* A source that has ended says so again, and its last rows are of no attempt any more. */
+static void test_an_ephemeral_source_that_ended_ends_again(void **state) {
+  bench *b = *state;
+  const probe_rule rules[] = {
+      {"pre_commit", NULL, 1, 1, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE}, {0}};
+  b->guarantee = "best_effort";
+  b->source = ", replay: false, batch_rows: 400";
+  if (deliver(b, rules)) fail_msg("%s", b->err.message);
+  assert_int_equal(probe_target("out", ROWS).all, 0);
+  assert_int_equal(lost_as_stored(b), ROWS);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------ */
@@ -520,6 +594,8 @@ int main(void) {
       TEST(test_a_cancel_safe_sink_that_hangs_all_the_same_is_given_up),
       TEST(test_a_hung_close_is_told_and_takes_nothing_from_others),
       TEST(test_a_hung_source_stops_the_run),
+      TEST(test_an_abort_loses_what_an_ephemeral_source_gave_and_counts_it),
+      TEST(test_an_ephemeral_source_that_ended_ends_again),
       TEST(test_an_open_that_fails_leaves_nothing_behind),
       TEST(test_sources_may_end_before_the_others_have_begun),
       TEST(test_a_close_at_any_moment_loses_nothing),

@@ -91,7 +91,8 @@ static void test_reserve_and_decide_come_back(void **state) {
 
 static void test_positions_absent_and_empty(void **state) {
   stores_fixture *f = *state;
-  weir_store_position positions[] = {{"one", 0, NULL, 0, 0}, {"two", 1, NULL, 0, 9}};
+  weir_store_position positions[] = {{"one", 0, NULL, 0, 0, 0},
+                                     {"two", 1, NULL, 0, 9, 0}};
   weir_store_decision d = {
       .attempt = 1, .token = 1, .positions = positions, .n_positions = 2};
   OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
@@ -107,6 +108,28 @@ static void test_positions_absent_and_empty(void **state) {
   weir_store_state_free(s);
 }
 
+/* The Abort is one transaction with what it costs, also before anything was decided. */
+static void test_an_abort_keeps_what_it_lost(void **state) {
+  stores_fixture *f = *state;
+  weir_store_position pipe[] = {{"pipe", 0, NULL, 0, 0, 7}};
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  OK(weir_store_abort(f->store, 1, pipe, 1, &f->err));
+  stores_reopen(f);
+  weir_store_state *s = stores_load(f);
+  assert_int_equal(s->n_positions, 1);
+  assert_string_equal(s->positions[0].source, "pipe");
+  assert_false(s->positions[0].present);
+  assert_int_equal(s->positions[0].rows, 0);
+  assert_int_equal(s->positions[0].lost, 7);
+  weir_store_state_free(s);
+  pipe[0].source = NULL;
+  OK(weir_store_reserve(f->store, 2, NULL, 0, &f->err));
+  assert_int_equal(weir_store_abort(f->store, 2, pipe, 1, &f->err), WEIR_E_INTERNAL);
+  pipe[0] = (weir_store_position){"pipe", 1, NULL, 4, 0, 8};
+  assert_int_equal(weir_store_abort(f->store, 2, pipe, 1, &f->err), WEIR_E_INTERNAL);
+  OK(weir_store_abort(f->store, 2, NULL, 0, &f->err));
+}
+
 static void test_numbers_and_outcomes_are_written_once(void **state) {
   stores_fixture *f = *state;
   OK(weir_store_reserve(f->store, 5, NULL, 0, &f->err));
@@ -119,9 +142,9 @@ static void test_numbers_and_outcomes_are_written_once(void **state) {
   stores_assert_message(f, "attempt 6");
   OK(stores_decide(f, 5, 1, false));
   assert_int_equal(stores_decide(f, 5, 1, false), WEIR_E_INVALID_STATE);
-  assert_int_equal(weir_store_abort(f->store, 5, &f->err), WEIR_E_INVALID_STATE);
-  OK(weir_store_abort(f->store, 6, &f->err));
-  assert_int_equal(weir_store_abort(f->store, 6, &f->err), WEIR_E_INVALID_STATE);
+  assert_int_equal(weir_store_abort(f->store, 5, NULL, 0, &f->err), WEIR_E_INVALID_STATE);
+  OK(weir_store_abort(f->store, 6, NULL, 0, &f->err));
+  assert_int_equal(weir_store_abort(f->store, 6, NULL, 0, &f->err), WEIR_E_INVALID_STATE);
   assert_int_equal(stores_decide(f, 6, 1, false), WEIR_E_INVALID_STATE);
   stores_reopen(f);
   assert_int_equal(weir_store_reserve(f->store, 6, NULL, 0, &f->err),
@@ -181,7 +204,7 @@ static void test_abort_owes_its_intents(void **state) {
                                 {"a", 2, 1, stores_bytes("two"), 3},
                                 {"b", 1, 0, NULL, 0}};
   OK(weir_store_reserve(f->store, 1, intents, 3, &f->err));
-  OK(weir_store_abort(f->store, 1, &f->err));
+  OK(weir_store_abort(f->store, 1, NULL, 0, &f->err));
   OK(weir_store_reserve(f->store, 2, intents, 3, &f->err));
   OK(weir_store_cleaned(f->store, "a", 2, &f->err)); /* not aborted: nothing may go */
   OK(weir_store_cleaned(f->store, "a", 1, &f->err));
@@ -196,13 +219,14 @@ static void test_abort_owes_its_intents(void **state) {
   assert_int_equal(s->attempts[1].n_intents, 3);
   weir_store_state_free(s);
   OK(weir_store_cleaned(f->store, "b", 1, &f->err));
-  OK(weir_store_abort(f->store, 2, &f->err)); /* takes the remembered line along */
+  OK(weir_store_abort(f->store, 2, NULL, 0,
+                      &f->err)); /* takes the remembered line along */
   s = stores_load(f);
   assert_int_equal(s->n_attempts, 1);
   assert_int_equal(s->attempts[0].attempt, 2);
   weir_store_state_free(s);
   OK(weir_store_reserve(f->store, 3, NULL, 0, &f->err));
-  OK(weir_store_abort(f->store, 3, &f->err)); /* owes nothing */
+  OK(weir_store_abort(f->store, 3, NULL, 0, &f->err)); /* owes nothing */
   s = stores_load(f);
   assert_int_equal(s->n_attempts, 1);
   assert_int_equal(s->last_attempt, 3);
@@ -328,6 +352,7 @@ int main(void) {
       BOTH(test_new_store_is_empty),
       BOTH(test_reserve_and_decide_come_back),
       BOTH(test_positions_absent_and_empty),
+      BOTH(test_an_abort_keeps_what_it_lost),
       BOTH(test_numbers_and_outcomes_are_written_once),
       BOTH(test_a_refused_decision_leaves_nothing),
       BOTH(test_bounds),

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-static const char *const lane_names[] = {"orders", "clicks", "push/0", "push/1"};
+static const char *const lane_names[] = {"orders", "clicks", "push/0", "pipe"};
+static const uint8_t ephemeral[] = {0, 0, 0, 1};
 
 void bench_new(bench *b, const coord_sink *sinks, uint32_t n_sinks, uint32_t n_lanes,
                const weir_store_state *state) {
@@ -14,6 +15,7 @@ void bench_new(bench *b, const coord_sink *sinks, uint32_t n_sinks, uint32_t n_l
   const coord_config config = {.sinks = sinks,
                                .n_sinks = n_sinks,
                                .lanes = lane_names,
+                               .ephemeral = ephemeral,
                                .n_lanes = n_lanes,
                                .interval_ns = 1000 * BENCH_MS,
                                .timeout_ns = 60000 * BENCH_MS,
@@ -222,8 +224,20 @@ void bench_land(bench *b, uint32_t sink) {
   bench_send(b, landed);
 }
 
-void bench_rewind(bench *b, uint64_t attempt) {
+uint64_t bench_stop(bench *b) {
   uint64_t generation = bench_take(b, COORD_STOP_LANES)->generation;
+  for (uint32_t i = 0; i < b->n_lanes; i++) {
+    bench_none(b);
+    coord_event stopped = bench_of_lane(COORD_STOPPED, i, 0);
+    stopped.generation = generation;
+    stopped.rows = b->rows[i];
+    bench_send(b, stopped);
+  }
+  return generation;
+}
+
+void bench_rewind(bench *b, uint64_t attempt) {
+  uint64_t generation = bench_stop(b);
   assert_int_equal(bench_take(b, COORD_ABORT)->attempt, attempt);
   bench_none(b);
   bench_send(b, bench_of(COORD_ABORTED, COORD_NONE, 0, attempt));
@@ -233,12 +247,6 @@ void bench_rewind(bench *b, uint64_t attempt) {
       assert_int_equal(bench_take(b, COORD_ROLLBACK)->attempt, attempt);
       bench_send(b, bench_of(COORD_ROLLED_BACK, i, k, attempt));
     }
-  }
-  for (uint32_t i = 0; i < b->n_lanes; i++) {
-    bench_none(b);
-    coord_event stopped = bench_of_lane(COORD_STOPPED, i, 0);
-    stopped.generation = generation;
-    bench_send(b, stopped);
   }
   for (uint32_t i = 0; i < b->n_sinks; i++) {
     for (uint32_t k = 1; k <= b->sinks[i].participants; k++) {

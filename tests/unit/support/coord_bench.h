@@ -19,6 +19,7 @@ typedef struct bench {
   int64_t now;
   uint32_t n_sinks, n_lanes;
   const coord_sink *sinks;
+  uint64_t rows[4]; /* of the lanes, told when they are stopped */
   coord_command log[4096];
   size_t n_log, read;
   weir_error err;
@@ -26,7 +27,7 @@ typedef struct bench {
 
 #define BENCH_MS INT64_C(1000000)
 
-/* Interval 1 s, timeout 60 s, backoff 100 ms to 1 s, token 7. */
+/* Lane 3 is ephemeral. Interval 1 s, timeout 60 s, backoff 100 ms to 1 s, token 7. */
 void bench_new(bench *b, const coord_sink *sinks, uint32_t n_sinks, uint32_t n_lanes,
                const weir_store_state *state);
 /* bench_new, COORD_START, every target without a cursor, and on to the first open gates. */
@@ -61,7 +62,9 @@ void bench_prepare(bench *b, uint64_t attempt, bool with_rows);
 void bench_decide(bench *b, uint64_t attempt, const char *position);
 /* COMMIT of that sink came: it lands. */
 void bench_land(bench *b, uint32_t sink);
-/* From ABORT to the open gates of the next attempt, when nothing else fails. */
+/* STOP_LANES came: every lane stops. Returns the generation. */
+uint64_t bench_stop(bench *b);
+/* From STOP_LANES to the open gates of the next attempt, when nothing else fails. */
 void bench_rewind(bench *b, uint64_t attempt);
 const char *bench_phase(bench *b);
 

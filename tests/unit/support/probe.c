@@ -506,6 +506,7 @@ static const weir_option source_options[] = {
     {"rows", WEIR_OPT_INT, 0, "1000", 0, INT64_MAX / 2, NULL, "How many."},
     {"batch_rows", WEIR_OPT_INT, 0, "10", 1, 100000, NULL, "Of one batch."},
     {"pause", WEIR_OPT_DURATION, 0, "1ms", 0, INT64_MAX, NULL, "Before each batch."},
+    {"replay", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL, "Whether it can go back."},
     {"stays", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "Waits for more at the end."},
     {0}};
 
@@ -525,8 +526,9 @@ static void numbers_release(weir_source *source) {
 }
 static weir_status numbers_contract(weir_source *source, const weir_options *o,
                                     weir_source_contract *out, weir_error *err) {
-  (void)source, (void)o, (void)err;
-  out->replay = WEIR_SOURCE_REPLAYABLE;
+  (void)source, (void)err;
+  out->replay =
+      weir_options_bool(o, "replay") ? WEIR_SOURCE_REPLAYABLE : WEIR_SOURCE_EPHEMERAL;
   return WEIR_OK;
 }
 static weir_status numbers_resolve(weir_source *source, const weir_call *call,

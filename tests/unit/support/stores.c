@@ -109,7 +109,7 @@ weir_status stores_decide(stores_fixture *f, uint64_t attempt, size_t size, bool
   char text[32];
   snprintf(text, sizeof(text), "row %llu", (unsigned long long)attempt);
   weir_store_position positions[] = {
-      {"orders", 1, stores_bytes(text), strlen(text), attempt * 5}};
+      {"orders", 1, stores_bytes(text), strlen(text), attempt * 5, 0}};
   weir_store_decision d = {.attempt = attempt,
                            .token = token,
                            .sinks = sinks,
