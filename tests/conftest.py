@@ -1,7 +1,7 @@
 """What all Python tests share: where the command is, and how it is run.
 
 WEIR_BIN names the command under test (default build/release/weir); WEIR_FAULTS_BIN one with fault points
-(default build/asan/weir).
+(default build/asan/weir), WEIR_TSAN_BIN one under ThreadSanitizer (default build/tsan/weir).
 """
 
 import os
@@ -28,6 +28,11 @@ def weir_bin():
 @pytest.fixture(scope="session")
 def weir_faults_bin():
     return command_path("WEIR_FAULTS_BIN", "build/asan/weir")
+
+
+@pytest.fixture(scope="session")
+def weir_tsan_bin():
+    return command_path("WEIR_TSAN_BIN", "build/tsan/weir")
 
 
 @pytest.fixture

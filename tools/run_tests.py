@@ -137,7 +137,7 @@ def presets_of(tiers):
         if tier in ("build", "cli", "crash", "interop", "conform", "bare", "long"):
             wanted |= {"asan"} if tier not in ("bare",) else set()
         wanted |= {preset for preset, _ in TIERS.get(tier, [])}
-        if tier == "build":
+        if tier in ("build", "crash"):
             wanted |= {"tsan"}
     return [preset for preset in ("release", "asan", "tsan") if preset in wanted]
 
