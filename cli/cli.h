@@ -122,7 +122,7 @@ void cli_format_bytes(double bytes, char *buf, size_t size);
 typedef struct cli_run_stats {
   uint64_t rows, bytes, epochs;
   double seconds;
-  char sinks[512];  /* "lake at 12, log at 11" */
+  char sinks[512];  /* "; lake at 12, log at 11", or "" */
   char *run_json;   /* the document of `run --json`; free() */
   char *state_json; /* the document of `status --json`; free() */
 } cli_run_stats;

@@ -28,7 +28,7 @@ static uint64_t number(yyjson_val *object, const char *key) {
                                : yyjson_get_uint(value);
 }
 
-/* "lake at 12, log at 11" */
+/* "; lake at 12, log at 11" of the sinks that keep a cursor */
 static void list_cursors(yyjson_val *sinks, char *buf, size_t size) {
   size_t i, n, used = 0;
   yyjson_val *key, *sink;
@@ -36,8 +36,9 @@ static void list_cursors(yyjson_val *sinks, char *buf, size_t size) {
   yyjson_obj_foreach(sinks, i, n, key, sink) {
     yyjson_val *cursor = yyjson_obj_get(sink, "cursor");
     const char *name = yyjson_get_str(key);
+    if (!yyjson_is_obj(cursor)) continue; /* of a sink that keeps none */
     int added =
-        snprintf(buf + used, size - used, "%s%s at %llu", used ? ", " : "",
+        snprintf(buf + used, size - used, "%s%s at %llu", used ? ", " : "; ",
                  name ? name : "", (unsigned long long)number(cursor, "checkpoint"));
     if (added < 0 || (size_t)added >= size - used) return;
     used += (size_t)added;

@@ -49,7 +49,7 @@ static void progress_text(const session *s, const cli_run_stats *stats, int64_t 
     snprintf(since, sizeof(since), "last commit %.1f s ago",
              (double)(now - s->last_commit) / NS_PER_S);
   }
-  snprintf(buf, size, "%llu rows, %.0f rows/s, %s/s, %llu epochs, %s; %s",
+  snprintf(buf, size, "%llu rows, %.0f rows/s, %s/s, %llu epochs, %s%s",
            (unsigned long long)stats->rows,
            (double)(stats->rows - s->last_rows) / seconds, speed,
            (unsigned long long)stats->epochs, since, stats->sinks);
@@ -166,10 +166,10 @@ static void print_summary(const session *s, const cli_run_stats *stats, bool rec
   if (status || s->args->progress == CLI_PROGRESS_NONE) return;
   cli_format_bytes((double)stats->bytes, bytes, sizeof(bytes));
   if (recover) {
-    cli_logf(WEIR_LOG_INFO, s->name, "settled; %s", stats->sinks);
+    cli_logf(WEIR_LOG_INFO, s->name, "settled%s", stats->sinks);
     return;
   }
-  cli_logf(WEIR_LOG_INFO, s->name, "%s: %llu rows, %s in %.1f s, %llu epochs; %s", how,
+  cli_logf(WEIR_LOG_INFO, s->name, "%s: %llu rows, %s in %.1f s, %llu epochs%s", how,
            (unsigned long long)stats->rows, bytes, stats->seconds,
            (unsigned long long)stats->epochs, stats->sinks);
 }

@@ -130,8 +130,8 @@ static weir_status find_push(weir_pipeline *p, const char *name, uint32_t lane,
                         p->plan.top.pipeline, name);
 }
 
-static weir_status give_schema(pipe_source *s, const struct ArrowSchema *schema,
-                               weir_error *err) {
+weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schema,
+                                 weir_error *err) {
   if (!schema) {
     if (s->schema) return WEIR_OK;
     weir_call call = {0};
@@ -151,7 +151,7 @@ weir_status weir_pipeline_input(weir_pipeline *p, const char *source, uint32_t l
   BASE_TRY(find_push(p, source, lane, &index, err));
   pipe_source *s = &p->plan.sources[index];
   pthread_mutex_lock(&p->start_lock);
-  weir_status status = give_schema(s, schema, err);
+  weir_status status = pipeline_give_schema(s, schema, err);
   if (!status && !p->started && pipeline_ready(p)) {
     status = pipeline_start(p, err);
     if (status) status = pipeline_error(p, status, err);

@@ -89,6 +89,19 @@ bool pipeline_ready(const weir_pipeline *p) {
   return true;
 }
 
+/* Where nobody is going to push, the configuration's word is the only one. */
+static weir_status schemas_without_a_host(weir_pipeline *p, weir_error *err) {
+  for (size_t i = 0; i < p->plan.n_sources; i++) {
+    pipe_source *s = &p->plan.sources[i];
+    if (!s->push) continue;
+    weir_status status = pipeline_give_schema(s, NULL, err);
+    if (status)
+      return weir_error_prefix(
+          err, status, "nobody pushes here, so the schema must be in the configuration");
+  }
+  return WEIR_OK;
+}
+
 static weir_status resolve_sources(weir_pipeline *p, weir_error *err) {
   pipe_round *round = NULL;
   BASE_TRY(pipe_round_new(p->plan.n_sources, &round, err));
@@ -350,6 +363,7 @@ weir_status weir_pipeline_open(const weir_config *config, const weir_host_option
       p->lanes[s->lane_0 + k].input = (weir_input){p, s->lane_0 + k, i};
   }
   BASE_GOTO(status, task_mailbox_new(&p->mailbox, err));
+  if (flags & WEIR_OPEN_RECOVER_ONLY) BASE_GOTO(status, schemas_without_a_host(p, err));
   BASE_GOTO(status, open_store(p, err));
   if (pipeline_ready(p)) status = pipeline_start(p, err);
 out:

@@ -182,6 +182,9 @@ weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_erro
 /* Opens what is left once every source's schema is known. start_lock held. */
 weir_status pipeline_start(weir_pipeline *p, weir_error *err);
 bool pipeline_ready(const weir_pipeline *p); /* every schema is known */
+/* The schema of a push source: the host's, or with NULL the configuration's. */
+weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schema,
+                                 weir_error *err);
 /* Closes sinks that were opened and never given to an actor. */
 void pipeline_close_unstarted(weir_pipeline *p);
 
