@@ -6,14 +6,21 @@
 #include <string.h>
 #include <weir/fault.h>
 
+#include "claim.h"
 #include "commits.h"
 
+/* The folders, and the place when the caller wants it. */
 static weir_status open_target(const file_committer *c, const weir_namespace *ns,
-                               file_place_folders *out, weir_error *err) {
+                               file_place *place, file_place_folders *out,
+                               weir_error *err) {
   file_place p = {0};
   weir_status status = file_place_find(c->configured, &p, err);
   if (!status) status = file_place_folders_open(&p, ns, out, err);
-  file_place_done(&p);
+  if (!status && place) {
+    *place = p;
+  } else {
+    file_place_done(&p);
+  }
   return status;
 }
 
@@ -32,15 +39,18 @@ static weir_status keep_trying(weir_error *err, weir_status status, uint32_t fla
 static weir_status take_over(void *state, const weir_call *call, const weir_namespace *ns,
                              weir_error *err) {
   weir_status status = WEIR_OK;
+  file_place p = {0};
   file_place_folders folders = {0};
   file_manifest newest = {0};
   (void)call;
-  FILE_GOTO(status, open_target(state, ns, &folders, err));
+  FILE_GOTO(status, open_target(state, ns, &p, &folders, err));
   FILE_GOTO(status, file_commits_newest(&folders.commits, &newest, err));
+  FILE_GOTO(status, file_claim_check(&p, ns, err)); /* K5 */
   status = file_commits_roll_forward(&folders, &newest, false, err);
 out:
   file_manifest_done(&newest);
   file_place_folders_done(&folders);
+  file_place_done(&p);
   return status ? keep_trying(err, status, WEIR_ERR_RETRIABLE) : WEIR_OK;
 }
 
@@ -51,7 +61,7 @@ static weir_status observe_cursor(void *state, const weir_call *call,
   file_place_folders folders = {0};
   file_manifest newest = {0};
   (void)call;
-  FILE_GOTO(status, open_target(state, ns, &folders, err));
+  FILE_GOTO(status, open_target(state, ns, NULL, &folders, err));
   FILE_GOTO(status, file_commits_newest(&folders.commits, &newest, err));
   *out = *file_manifest_cursor(&newest);
 out:
@@ -137,7 +147,8 @@ static uint64_t floor_after(const file_manifest *newest) {
 }
 
 /* One try: WEIR_E_EXISTS when another owner moved the chain meanwhile. */
-static weir_status commit_once(const file_committer *c, const file_place_folders *folders,
+static weir_status commit_once(const file_committer *c, const file_place *p,
+                               const file_place_folders *folders,
                                const weir_commit_batch *batch, weir_cursor *out,
                                weir_error *err) {
   weir_status status = WEIR_OK;
@@ -146,6 +157,7 @@ static weir_status commit_once(const file_committer *c, const file_place_folders
   FILE_GOTO(status, file_commits_newest(&folders->commits, &newest, err));
   FILE_GOTO(status,
             weir_commit_batch_start(batch, file_manifest_cursor(&newest), &first, err));
+  FILE_GOTO(status, file_claim_check(p, batch->ns, err)); /* K5 */
   status = file_commits_roll_forward(folders, &newest, false, err);
   if (status) {
     if (first == batch->n_attempts) status = keep_trying(err, status, WEIR_ERR_IN_DOUBT);
@@ -161,7 +173,9 @@ static weir_status commit_once(const file_committer *c, const file_place_folders
   FILE_GOTO(status, file_commits_check_files(folders, &next, err));
   FILE_GOTO(status,
             file_commits_append(&folders->commits, &next, batch->ns, c->host, err));
-  status = file_commits_roll_forward(folders, &next, true, err);
+  /* K6: replaced since then, it is not published. */
+  status = file_claim_check(p, batch->ns, err);
+  if (!status) status = file_commits_roll_forward(folders, &next, true, err);
   if (status) {
     status = keep_trying(err, status, WEIR_ERR_IN_DOUBT);
     goto out;
@@ -179,19 +193,21 @@ static weir_status commit_aggregated(void *state, const weir_call *call,
                                      const weir_commit_batch *batch, weir_cursor *out,
                                      weir_error *err) {
   const file_committer *c = state;
+  file_place p = {0};
   file_place_folders folders = {0};
-  weir_status status = open_target(c, batch->ns, &folders, err);
+  weir_status status = open_target(c, batch->ns, &p, &folders, err);
   while (!status) {
     status = weir_call_check(call, "commit", err);
     if (status) {
       file_disk_flag(err, status, WEIR_ERR_RETRIABLE);
       break;
     }
-    status = commit_once(c, &folders, batch, out, err);
+    status = commit_once(c, &p, &folders, batch, out, err);
     if (status != WEIR_E_EXISTS) break;
     status = WEIR_OK; /* the loser reads the cursor again */
   }
   file_place_folders_done(&folders);
+  file_place_done(&p);
   return status ? keep_trying(err, status, WEIR_ERR_RETRIABLE) : WEIR_OK;
 }
 

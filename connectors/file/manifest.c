@@ -384,10 +384,12 @@ weir_status file_manifest_read(const char *data, size_t size, uint64_t sequence,
   return WEIR_OK;
 }
 
-/* ---- owner and namespace records ---------------------------------------------------------------- */
+/* ---- owner, namespace and claim records ---------------------------------------------------------------- */
 
 static const char *file_record_kind(int kind) {
-  return kind == RECORD_OWNER ? "file-owner" : "file-namespace";
+  return kind == RECORD_OWNER   ? "file-owner"
+         : kind == RECORD_CLAIM ? "file-deployment"
+                                : "file-namespace";
 }
 
 weir_status file_record_write(int kind, const weir_namespace *ns,

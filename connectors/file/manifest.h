@@ -95,16 +95,17 @@ weir_status file_manifest_write(const file_manifest *m, const weir_namespace *ns
 weir_status file_manifest_read(const char *data, size_t size, uint64_t sequence,
                                const char *where, file_manifest *out, weir_error *err);
 
-/* The record of `.weir/<name>/` (whose folder it is) or, with a deployment, of a namespace in it. */
+/* The record of `.weir/<name>/` (whose folder it is) or, with a deployment, of a namespace in it, or of
+ * a claim. */
 typedef struct file_owner_record {
   char *pipeline, *sink_id;
   uint8_t identity[WEIR_DIGEST_SIZE];
-  uint8_t deployment[WEIR_UUID_SIZE]; /* namespace record only */
+  uint8_t deployment[WEIR_UUID_SIZE]; /* not in an owner record */
   uint8_t folder
       [WEIR_INCARNATION_SIZE]; /* owner record only: the folder's own random identity */
 } file_owner_record;
 
-enum { RECORD_OWNER = 1, RECORD_NAMESPACE = 2 };
+enum { RECORD_OWNER = 1, RECORD_NAMESPACE = 2, RECORD_CLAIM = 3 };
 
 weir_status file_record_write(int kind, const weir_namespace *ns,
                               const uint8_t folder[WEIR_INCARNATION_SIZE], char **out,

@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include <weir/fault.h>
 
-#include "json.h"
+#include "claim.h"
+#include "records.h"
 
 #define OWNER_RECORD "owner.json"
 #define NAMESPACE_RECORD "namespace.json"
@@ -165,45 +166,6 @@ void file_place_folders_done(file_place_folders *folders) {
 
 /* ---- records ------------------------------------------------------------------------------------ */
 
-static weir_status read_record(int kind, const file_disk_folder *folder,
-                               file_owner_record *out, weir_error *err) {
-  const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
-  char *data = NULL, *where = NULL;
-  size_t size = 0;
-  FILE_TRY(file_disk_read(folder, name, RECORD_MAX, &data, &size, err));
-  where = file_disk_join(folder->path, name, err);
-  weir_status status =
-      where ? file_record_read(kind, data, size, where, out, err) : WEIR_E_NOMEM;
-  free(where);
-  free(data);
-  return status;
-}
-
-/* Writes the record under a name of its own, synced, and links it to its real one: whole or not there.
- * The folder is the caller's to sync. WEIR_E_EXISTS when someone else was first. */
-static weir_status create_record(int kind, const file_disk_folder *folder,
-                                 const weir_namespace *ns, const weir_host *host,
-                                 weir_error *err) {
-  const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
-  uint8_t random[2 * WEIR_INCARNATION_SIZE];
-  char hex[2 * WEIR_INCARNATION_SIZE + 1], temp[64];
-  weir_status status = WEIR_OK;
-  char *data = NULL;
-  size_t size = 0;
-  FILE_TRY(host->random(host->ctx, random, sizeof(random), err));
-  file_json_hex_format(random + WEIR_INCARNATION_SIZE, WEIR_INCARNATION_SIZE, hex);
-  snprintf(temp, sizeof(temp), ".tmp-%s", hex);
-  FILE_TRY(file_record_write(kind, ns, random, &data, &size, err));
-  status = file_disk_write_new(folder, temp, data, size, err);
-  free(data);
-  if (status) return status;
-  int failed = linkat(folder->fd, temp, folder->fd, name, 0) ? errno : 0;
-  unlinkat(folder->fd, temp, 0);
-  if (failed == ENOENT)
-    failed = EEXIST; /* swept by another one, who has found a record */
-  return failed ? file_disk_error(err, failed, "create", folder->path, name) : WEIR_OK;
-}
-
 static weir_status owner_matches(const file_owner_record *record,
                                  const weir_namespace *ns, const file_place *p,
                                  weir_error *err) {
@@ -221,23 +183,19 @@ static weir_status owner_matches(const file_owner_record *record,
                         ns->pipeline, p->root);
 }
 
-/* What creators left who were killed; the record is there, so nobody needs a temporary file any more. */
-static weir_status sweep_one(void *ctx, const char *name, weir_error *err) {
-  const file_disk_folder *folder = ctx;
-  return strncmp(name, ".tmp-", 5) == 0 ? file_disk_remove(folder, name, err) : WEIR_OK;
-}
-
 /* A record that must be this sink's; created when it is missing. */
 static weir_status take_record(int kind, const file_disk_folder *folder,
                                const file_place *p, const weir_namespace *ns,
                                const weir_host *host, file_owner_record *out,
                                weir_error *err) {
+  const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
   file_owner_record record = {0};
-  weir_status status = read_record(kind, folder, &record, err);
+  weir_status status = file_records_read(kind, folder, name, &record, err);
   if (status == WEIR_E_NOT_FOUND) {
-    status = create_record(kind, folder, ns, host, err);
-    if (status && status != WEIR_E_EXISTS) return status;
-    status = read_record(kind, folder, &record, err);
+    status = file_records_create(kind, folder, name, ns, host, err);
+    /* Not found: swept by another one, who has found a record. */
+    if (status && status != WEIR_E_EXISTS && status != WEIR_E_NOT_FOUND) return status;
+    status = file_records_read(kind, folder, name, &record, err);
   }
   if (status) return status;
   status = owner_matches(&record, ns, p, err);
@@ -248,9 +206,8 @@ static weir_status take_record(int kind, const file_disk_folder *folder,
                             "' names another deployment than its folder does",
                             folder->path);
   }
-  /* Without the right to tidy up the sink works as well. */
-  if (!status)
-    (void)file_disk_list(folder, sweep_one, (file_disk_folder *)(uintptr_t)folder, NULL);
+  /* The record is there, so nobody needs a temporary file any more, but claims, which are tried again. */
+  if (!status) file_records_sweep(folder);
   if (status) {
     file_record_done(&record);
     return status;
@@ -439,6 +396,7 @@ weir_status file_place_prepare(const char *configured, const weir_namespace *ns,
     status = file_disk_error(err, EIO, "read", p.root, OWNER_RECORD);
     goto out;
   }
+  FILE_GOTO(status, file_claim_take(&root, ns, host, err)); /* K1 to K4 */
   FILE_GOTO(status, prepare_namespace(&p, ns, host, err));
   memcpy(folder_id, record.folder, sizeof(record.folder));
 out:
@@ -456,8 +414,10 @@ weir_status file_place_check(const char *configured, const weir_namespace *ns,
   weir_status status = file_place_find(configured, &p, err);
   if (!status) status = refuse_nested(&p, err);
   if (!status) status = file_disk_folder_open(p.root, &root, err);
-  if (!status) status = read_record(RECORD_OWNER, &root, &record, err);
+  if (!status)
+    status = file_records_read(RECORD_OWNER, &root, OWNER_RECORD, &record, err);
   if (!status) status = owner_matches(&record, ns, &p, err);
+  if (!status) status = file_claim_look(&root, ns, err);
   file_record_done(&record);
   file_disk_folder_done(&root);
   file_place_done(&p);
@@ -490,7 +450,7 @@ static weir_status visit(void *ctx, const char *name, weir_error *err) {
   file_owner_record record = {0};
   if (strncmp(name, "weir-", 5) != 0) return WEIR_OK;
   FILE_GOTO(status, open_within(walk->p->root, name, &folder, err));
-  status = read_record(RECORD_NAMESPACE, &folder, &record, err);
+  status = file_records_read(RECORD_NAMESPACE, &folder, NAMESPACE_RECORD, &record, err);
   if (status == WEIR_E_NOT_FOUND) {
     status = WEIR_OK; /* killed while it was made: no manifest can be in there */
     goto out;

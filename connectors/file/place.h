@@ -4,6 +4,7 @@
  *
  *   /data/orders/                              published files and nothing else
  *   /data/.weir/orders/owner.json              whose folder it is; create-once
+ *   /data/.weir/orders/deployment-<n>.json     which deployment has it: claim.h
  *   /data/.weir/orders/<ns key>/namespace.json pipeline, sink, deployment; create-once
  *   /data/.weir/orders/<ns key>/staged/        data files before they are published; mode 0700
  *   /data/.weir/orders/<ns key>/commits/       one manifest a commit
@@ -45,8 +46,9 @@ weir_status file_place_folders_open(const file_place *p, const weir_namespace *n
                                     file_place_folders *out, weir_error *err);
 void file_place_folders_done(file_place_folders *folders);
 
-/* Makes what is missing, durably, and takes the folder for this sink (steps F1 to F4 of
- * docs/protocol.md). WEIR_E_INVALID_CONFIG when it belongs to another sink, or cannot be published into.
+/* Makes what is missing, durably, and takes the folder for this sink and deployment (steps F1 to F4 and
+ * K1 to K4 of docs/protocol.md). WEIR_E_INVALID_CONFIG when it belongs to another sink, or cannot be
+ * published into, WEIR_E_CONFLICT when it belongs to another deployment.
  * *folder_id is the random identity of the target. */
 weir_status file_place_prepare(const char *configured, const weir_namespace *ns,
                                const weir_host *host,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sink `file`: data files in a folder, exactly once. The numbered steps (F1 to F16) are those of
+ * Sink `file`: data files in a folder, exactly once. The numbered steps (F1 to F16, K1 to K6) are those of
  * docs/protocol.md, section "File sink".
  */
 #include <inttypes.h>
@@ -129,6 +129,7 @@ static weir_status contract(weir_sink *sink, const weir_options *options,
   out->staging = WEIR_STAGING_NODE;
   out->overlap = 1;
   out->cas_commit = 1;
+  out->claims = 1;
   return WEIR_OK;
 }
 

@@ -56,6 +56,8 @@ typedef struct weir_contract {
   /* 1: the target's step is conditional on the cursor, so that a commit may follow one
    * whose thread never came back */
   int32_t cas_commit;
+  /* 1: the target keeps deployment claims (cursor.h), so that prepare_schema has said whose it is */
+  int32_t claims;
 } weir_contract;
 
 /* replay of a source */

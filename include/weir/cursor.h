@@ -35,6 +35,9 @@ typedef struct weir_namespace {
   /* SHA-256 of the pipeline's name and a format version */
   uint8_t identity[WEIR_DIGEST_SIZE];
   uint8_t deployment[WEIR_UUID_SIZE]; /* create-once UUID, raw bytes */
+  /* 1: in this run the user asked for a new deployment, which may replace the one that owns the target.
+   * For weir_claim_start alone. */
+  int32_t may_replace;
 } weir_namespace;
 
 #define WEIR_NAMESPACE_KEY_SIZE 70 /* "weir-" + 64 hex digits + NUL */
@@ -44,6 +47,47 @@ typedef struct weir_namespace {
  * is no memory for the hash: never to be used as a key. */
 WEIR_API void weir_namespace_key(const weir_namespace *ns,
                                  char out[WEIR_NAMESPACE_KEY_SIZE]);
+
+/*
+ * Deployment claims: which deployment a target belongs to.
+ *
+ * Two first starts at the same moment, with state folders of their own, are two deployments: neither
+ * finds a cursor of the other, and both would deliver everything. So a committable sink keeps at its
+ * target, beside the cursors, a chain of claims numbered 1, 2, ..: each created once (link, put-if-absent,
+ * an insert under a unique key, a conditional update; whatever makes one of two creators of a number fail)
+ * and durable, each naming pipeline, sink and deployment, none ever changed or removed. The last one, the
+ * head, owns the target.
+ *
+ *   prepare_schema   reads the chain and asks weir_claim_start. When it says so, the next number is
+ *                    created. If someone else was first with that number, the chain is read again and
+ *                    weir_claim_check asked: there is no second try. All before anything else is made
+ *                    for this namespace, and durable before prepare_schema returns. resolve_schema asks
+ *                    the same without creating, so that nothing is prepared anywhere for one that is
+ *                    refused.
+ *   commit           weir_claim_check on the head, in the transaction that moves the cursor. A target
+ *                    whose step is not a transaction asks before it and, when publishing is a step of
+ *                    its own, between the two.
+ *   take_over        weir_claim_check before anything is rolled forward.
+ *
+ * A deployment is claimed once: one that was replaced is refused for good, also when it asks for a new
+ * deployment, which would have another UUID. may_replace is the wish of one run and kept nowhere: after a
+ * kill before the claim the user asks again; after it, the claim is there and an ordinary run goes on.
+ */
+
+/* Asked in prepare_schema with the deployments of the chain, oldest first, n times WEIR_UUID_SIZE bytes.
+ * On WEIR_OK *append says whether a claim for `ns` is to be created with the next number; 0: it is the
+ * head already. WEIR_E_CONFLICT: the target is another deployment's; the message says whose and what to
+ * do. */
+WEIR_API weir_status weir_claim_start(const weir_namespace *ns,
+                                      const uint8_t *deployments, size_t n,
+                                      int32_t *append, weir_error *err);
+
+/* WEIR_OK while the last of `deployments` is that of `ns`; else WEIR_E_CONFLICT, which stops the run for
+ * good. n == 0: somebody has removed the chain. The head alone will do, but the whole chain tells a
+ * deployment that was replaced from one that never owned the target. */
+WEIR_API weir_status weir_claim_check(const weir_namespace *ns,
+                                      const uint8_t *deployments, size_t n,
+                                      weir_error *err);
 
 /* checkpoint == 0: no cursor. */
 typedef struct weir_cursor {

@@ -70,15 +70,16 @@ typedef struct weir_committer_ops {
                                 const weir_namespace *ns, weir_cursor *out,
                                 weir_error *err);
 
-  /* Cursors of the same pipeline and sink under any deployment: how a lost state folder is noticed.
-   * Read-only. Optional: an empty list. */
+  /* Cursors of the same pipeline and sink under any deployment: how a lost state folder is noticed at a
+   * target without claims, for what that is worth: two first starts at one moment find nothing. Read-only. Optional: an empty list. */
   weir_status (*find_cursors)(void *state, const weir_call *call,
                               const weir_namespace *ns, weir_cursor_list *out,
                               weir_error *err);
 
   /* Publishes the attempts of the batch that the target lacks and moves the cursor, in one atomic step
    * at the target; *out is the cursor as it then stands. Reads the cursor first and follows
-   * weir_commit_batch_start. Everything the cursor names is rolled forward before this answers.
+   * weir_commit_batch_start, once weir_claim_check has said that the target is still this deployment's.
+   * Everything the cursor names is rolled forward before this answers.
    * Errors: RETRIABLE (surely not landed; called again with the same batch), IN_DOUBT (may have landed;
    * called again with the same batch under a condition that fails if the first one lands), WEIR_E_FENCED,
    * WEIR_E_CONFLICT, any other: refused for good. Must be idempotent. Required. */
@@ -158,8 +159,10 @@ typedef struct weir_sink_ops {
                                 weir_binding *out, weir_error *err);
 
   /* Only what the configuration asks for, idempotent, after admission. Afterwards the binding must hold
-   * the target's concrete identity. Participant 1 only; others are opened with its binding.
-   * Default: no-op. */
+   * the target's concrete identity, and the target the deployment's claim (cursor.h): a committable sink
+   * that another deployment owns is refused here with WEIR_E_CONFLICT. Participant 1 only, sinks one after
+   * the other, so that of two pipelines that start at the same moment one gets all; others are opened
+   * with its binding. Default: no-op. */
   weir_status (*prepare_schema)(weir_sink *sink, const weir_call *call,
                                 const weir_options *options, weir_binding *binding,
                                 weir_error *err);

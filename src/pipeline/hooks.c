@@ -172,7 +172,10 @@ static void *work(void *arg) {
 
 /* Lock held at entry and exit. A thread that cannot be started is missed only when it is the first. */
 static weir_status start_threads(pipe_round *r, weir_error *err) {
-  for (size_t i = 0; i < r->n && i < AT_ONCE; i++) {
+  /* Targets are claimed in one order, so that of two pipelines that start at the same moment one gets all
+   * and not each some. */
+  size_t at_once = r->n && r->calls[0].hook == PIPE_PREPARE ? 1 : AT_ONCE;
+  for (size_t i = 0; i < r->n && i < at_once; i++) {
     pthread_t thread;
     weir_status status = base_thread_start(&thread, "weir-open", work, r, i ? NULL : err);
     if (status && !i) return status;

@@ -155,7 +155,8 @@ static weir_status bind_sinks(weir_pipeline *p, weir_error *err) {
     pipe_sink *s = &p->plan.sinks[i];
     s->ns = (weir_namespace){.struct_size = sizeof(s->ns),
                              .pipeline = p->plan.top.pipeline,
-                             .sink_id = s->name};
+                             .sink_id = s->name,
+                             .may_replace = p->flags & WEIR_OPEN_NEW_DEPLOYMENT ? 1 : 0};
     memcpy(s->ns.identity, p->identity, sizeof(s->ns.identity));
     memcpy(s->ns.deployment, p->deployment, sizeof(s->ns.deployment));
     for (uint32_t k = 0; k < s->writers; k++)
@@ -176,7 +177,8 @@ static weir_status call_sinks(weir_pipeline *p, pipe_hook hook, bool all,
   for (size_t i = 0; i < p->plan.n_sinks && !status; i++) {
     pipe_sink *s = &p->plan.sinks[i];
     weir_schema *input = hook == PIPE_RESOLVE ? p->plan.sources[s->from[0]].schema : NULL;
-    if (hook == PIPE_FIND_CURSORS && s->contract.consistency != WEIR_COMMITTABLE)
+    if (hook == PIPE_FIND_CURSORS &&
+        (s->contract.consistency != WEIR_COMMITTABLE || s->contract.claims))
       continue;
     for (uint32_t k = 0; k < (all ? s->writers : 1) && !status; k++) {
       bool opened =
@@ -231,7 +233,16 @@ static weir_status pin(weir_pipeline *p, pipe_sink *s, weir_error *err) {
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* A store without decisions beside a target with a cursor of this pipeline: the state was lost. */
+/* A connector cannot say which folder has the deployment that its target does not belong to. */
+static weir_status claim_said(const weir_pipeline *p, weir_status status,
+                              weir_error *err) {
+  return status == WEIR_E_CONFLICT
+             ? weir_error_prefix(err, status, "state folder %s", p->state_dir)
+             : status;
+}
+
+/* A store without decisions beside a target with a cursor of this pipeline: the state was lost. Asked of
+ * sinks without claims alone: where there is one, prepare_schema has said whose the target is. */
 static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
   pipe_round *round = NULL;
   const pipe_sink *s = NULL;
@@ -259,7 +270,7 @@ static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
 }
 
 static weir_status prepare_and_open_sinks(weir_pipeline *p, weir_error *err) {
-  BASE_TRY(call_sinks(p, PIPE_PREPARE, false, NULL, err));
+  BASE_TRY(claim_said(p, call_sinks(p, PIPE_PREPARE, false, NULL, err), err));
   for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(pin(p, &p->plan.sinks[i], err));
   BASE_TRY(call_sinks(p, PIPE_OPEN, true, NULL, err));
   return refuse_lost_state(p, err);
@@ -284,7 +295,7 @@ static void first_figures(weir_pipeline *p) {
 static weir_status start(weir_pipeline *p, weir_error *err) {
   BASE_TRY(resolve_sources(p, err));
   BASE_TRY(bind_sinks(p, err));
-  BASE_TRY(call_sinks(p, PIPE_RESOLVE, false, NULL, err));
+  BASE_TRY(claim_said(p, call_sinks(p, PIPE_RESOLVE, false, NULL, err), err));
   for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(own_target(p, i, err));
   BASE_TRY(plan_admit(&p->plan, true, NULL, err));
   BASE_TRY(pipeline_make_coordinator(p, err));

@@ -199,7 +199,7 @@ class Case:
     def leftovers(self):
         """What lies beside the targets and belongs to no epoch, no owner and no commit. A manifest's temporary
         file may lie there until the next commit that prunes (docs/protocol.md, F16)."""
-        own = re.compile(r"owner\.json|namespace\.json|\d{20}\.json|\d{20}-[0-9a-f]{16}\.done|\.tmp-\d{20}-[0-9a-f]{32}")
+        own = re.compile(r"owner\.json|deployment-\d+\.json|namespace\.json|\d{20}\.json|\d{20}-[0-9a-f]{16}\.done|\.tmp-\d{20}-[0-9a-f]{32}")
         return [path for path in files_of(self.folder / "out/.weir") if not own.fullmatch(path.name)]
 
     def check_goes_on(self):

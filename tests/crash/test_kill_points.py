@@ -29,7 +29,7 @@ LONG = ["store.checkpoint.before"]
 
 # Passed once a run: before its first epoch, or after its last one.
 ONCE = ("store.create", "store.flush", "store.lease", "store.open", "store.pin", "store.reserve", "base.sync")
-ONCE += ("file.owner", "file.namespace")
+ONCE += ("file.owner", "file.claim", "file.namespace")
 
 
 def test_list_is_complete():

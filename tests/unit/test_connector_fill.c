@@ -74,7 +74,7 @@ static void test_defaults_of_a_sink(void **state) {
   assert_int_equal(contract.topology, WEIR_SINGLETON);
   assert_int_equal(contract.input, WEIR_INPUT_APPEND);
   assert_int_equal(contract.staging, WEIR_STAGING_NODE);
-  assert_false(contract.overlap || contract.cas_commit);
+  assert_false(contract.overlap || contract.cas_commit || contract.claims);
   assert_int_equal(ops.keyed_mutation_key(&sink, NULL, &key, &err), WEIR_OK);
   assert_null(key.release);
   assert_int_equal(ops.resolve_schema(&sink, NULL, NULL, input, &binding, &err), WEIR_OK);

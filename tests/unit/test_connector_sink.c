@@ -349,9 +349,10 @@ static void test_contract_values(void **state) {
   OK(connector_sink_new(f->spec, 1, 1, &f->sink, &f->err));
   int32_t *const fields[] = {&fake.contract.consistency, &fake.contract.topology,
                              &fake.contract.input,       &fake.contract.staging,
-                             &fake.contract.overlap,     &fake.contract.cas_commit};
-  static const int32_t beyond[] = {3, 3, 3, 2, 2, 2};
-  for (size_t i = 0; i < 6; i++) {
+                             &fake.contract.overlap,     &fake.contract.cas_commit,
+                             &fake.contract.claims};
+  static const int32_t beyond[] = {3, 3, 3, 2, 2, 2, 2};
+  for (size_t i = 0; i < 7; i++) {
     int32_t good = *fields[i];
     *fields[i] = beyond[i];
     FAILS(connector_sink_contract(f->sink, &out, &f->err), WEIR_E_INTERNAL,

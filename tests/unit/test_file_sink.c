@@ -74,6 +74,7 @@ static void contract_says_what_it_keeps(void **state) {
   assert_int_equal(contract.input, WEIR_INPUT_APPEND);
   assert_int_equal(contract.overlap, 1);
   assert_int_equal(contract.cas_commit, 1);
+  assert_int_equal(contract.claims, 1);
   assert_int_equal(file_rig_count(folder), 0); /* no I/O so far */
   file_rig_done(&rig);
 }
@@ -388,6 +389,7 @@ static void one_folder_one_sink(void **state) {
   file_rig_stop(&other);
   other.ns =
       file_rig_namespace("orders", "lake", 0x33); /* a new deployment of the same */
+  other.ns.may_replace = 1;
   file_rig_started(&other);
   file_rig_done(&other);
   /* By a link, too. */

@@ -352,7 +352,7 @@ static void test_status_and_stats_say_what_is_decided(void **state) {
 int main(void) {
 #ifdef WEIR_FAULTS
   /* The third write of this process: the first test's. */
-  setenv("WEIR_FAULTS", "file.write=fail@3", 1);
+  setenv("WEIR_FAULTS", "file.write=fail@4", 1);
 #endif
   const struct CMUnitTest tests[] = {
 #ifdef WEIR_FAULTS
