@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   file_descriptor_read(data, size, 42, 3, &files, &err);
   file_data_files_done(&files);
   if (!file_manifest_read(text, size, 7, "fuzz", &m, &err)) file_manifest_done(&m);
-  for (int kind = RECORD_OWNER; kind <= RECORD_NAMESPACE; kind++) {
+  for (int kind = RECORD_OWNER; kind <= RECORD_CLAIM; kind++) {
     if (!file_record_read(kind, text, size, "fuzz", &record, &err))
       file_record_done(&record);
   }

@@ -208,7 +208,7 @@ static void owner_records_come_back(void **state) {
   weir_namespace ns = test_ns();
   uint8_t folder[WEIR_INCARNATION_SIZE];
   memset(folder, 0x77, sizeof(folder));
-  for (int kind = RECORD_OWNER; kind <= RECORD_NAMESPACE; kind++) {
+  for (int kind = RECORD_OWNER; kind <= RECORD_CLAIM; kind++) {
     char *text = NULL;
     size_t size = 0;
     file_owner_record record = {0};
