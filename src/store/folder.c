@@ -50,6 +50,22 @@ static weir_status folder_check_place(const char *folder, weir_error *err) {
   return store_refuse_network((int64_t)fs.f_type, folder, err);
 }
 
+/* A lock says nothing once its file is no longer the one of that name: whoever makes a new deployment has
+ * moved the folder, lock and all, between our opening and locking it. */
+static weir_status folder_check_lock(const char *folder, const char *path, int fd,
+                                     weir_error *err) {
+  struct stat named, locked;
+  if (fstat(fd, &locked)) return base_io_error(err, errno, "look at", path);
+  if (stat(path, &named) == 0 && named.st_dev == locked.st_dev &&
+      named.st_ino == locked.st_ino) {
+    return WEIR_OK;
+  }
+  return weir_error_set(err, WEIR_E_FENCED, 0,
+                        "state folder %s was moved or replaced by another instance while "
+                        "this one opened it; run again",
+                        folder);
+}
+
 /* An OFD lock: it belongs to this open file, so neither closing another descriptor of the file nor
  * another thread can drop or share it (fcntl(2), "Open file description locks"). */
 static weir_status folder_lock(const char *folder, int *lock_fd, weir_error *err) {
@@ -60,6 +76,10 @@ static weir_status folder_lock(const char *folder, int *lock_fd, weir_error *err
   fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
     status = base_io_error(err, errno, "open", path);
+    goto out;
+  }
+  if (WEIR_FAULT("store.lock.opened")) {
+    status = base_io_error(err, EIO, "lock", path);
     goto out;
   }
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -78,6 +98,7 @@ static weir_status folder_lock(const char *folder, int *lock_fd, weir_error *err
         folder, *owner ? owner : "unknown");
     goto out;
   }
+  BASE_GOTO(status, folder_check_lock(folder, path, fd, err));
   char pid[32];
   int size = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
   /* For the message above only, so it need not be durable. */

@@ -28,7 +28,7 @@ LONG = ["store.checkpoint.before"]
 
 
 # Passed once a run: before its first epoch, or after its last one.
-ONCE = ("store.create", "store.flush", "store.lease", "store.open", "store.pin", "store.reserve", "base.sync")
+ONCE = ("store.create", "store.flush", "store.lease", "store.lock", "store.open", "store.pin", "store.reserve", "base.sync")
 ONCE += ("file.owner", "file.claim", "file.namespace")
 
 

@@ -83,6 +83,22 @@ def test_nothing_new_touches_nothing(tmp_path, weir_bin):
     assert before == {path: path.stat().st_mtime_ns for path in case.target.parent.rglob("*")}
 
 
+def test_state_moved_between_opening_and_locking_it(tmp_path, weir_faults_bin):
+    """The lock of a folder that a new deployment has moved aside is no lock on the one that is there now."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    late = case.stop("store.lock.opened=stop@1")
+    for path in case.published():
+        path.unlink()
+    owner = case.stop("task.write=stop@2", arguments=["--new-deployment"])
+    late = case.go_on(late)
+    assert late.returncode == 4 and "run again" in late.stderr, f"exit {late.returncode}\n{late.stderr}"
+    owner = case.go_on(owner)
+    assert owner.returncode == 0, owner.stderr
+    case.check()
+    case.check_goes_on()
+
+
 # ---- state folders that were copied ----------------------------------------------------------------
 
 
