@@ -183,16 +183,17 @@ static weir_status owner_matches(const file_owner_record *record,
                         ns->pipeline, p->root);
 }
 
-/* A record that must be this sink's; created when it is missing. */
+/* A record that must be this sink's; created when it is missing, which *made says. */
 static weir_status take_record(int kind, const file_disk_folder *folder,
                                const file_place *p, const weir_namespace *ns,
-                               const weir_host *host, file_owner_record *out,
+                               const weir_host *host, file_owner_record *out, bool *made,
                                weir_error *err) {
   const char *name = kind == RECORD_OWNER ? OWNER_RECORD : NAMESPACE_RECORD;
   file_owner_record record = {0};
   weir_status status = file_records_read(kind, folder, name, &record, err);
   if (status == WEIR_E_NOT_FOUND) {
     status = file_records_create(kind, folder, name, ns, host, err);
+    *made = !status;
     /* Not found: swept by another one, who has found a record. */
     if (status && status != WEIR_E_EXISTS && status != WEIR_E_NOT_FOUND) return status;
     status = file_records_read(kind, folder, name, &record, err);
@@ -340,6 +341,7 @@ static weir_status prepare_namespace(const file_place *p, const weir_namespace *
   weir_status status = WEIR_OK;
   file_place_folders folders = {0};
   file_owner_record record = {0};
+  bool made = false;
   char *dir = namespace_path(p, ns, err);
   char *staged = dir ? file_disk_join(dir, "staged", err) : NULL;
   char *commits = dir ? file_disk_join(dir, "commits", err) : NULL;
@@ -359,7 +361,7 @@ static weir_status prepare_namespace(const file_place *p, const weir_namespace *
     goto out;
   }
   FILE_GOTO(status,
-            take_record(RECORD_NAMESPACE, &folders.ns, p, ns, host, &record, err));
+            take_record(RECORD_NAMESPACE, &folders.ns, p, ns, host, &record, &made, err));
   status = file_disk_folder_sync(&folders.ns, err);
 out:
   file_record_done(&record);
@@ -367,6 +369,21 @@ out:
   free(commits);
   free(staged);
   free(dir);
+  return status;
+}
+
+/* F2. Another sink may have taken a folder above or below while this one looked for it; both look again
+ * once their records are there, so at least one of two sees the other, and takes its record back. */
+static weir_status take_folder(const file_disk_folder *root, const file_place *p,
+                               const weir_namespace *ns, const weir_host *host,
+                               file_owner_record *out, weir_error *err) {
+  bool made = false;
+  FILE_TRY(take_record(RECORD_OWNER, root, p, ns, host, out, &made, err));
+  if (WEIR_FAULT("file.owner.taken"))
+    return file_disk_error(err, EIO, "read", p->root, OWNER_RECORD);
+  weir_status status = refuse_nested(p, err);
+  if (status == WEIR_E_INVALID_CONFIG && made)
+    (void)file_disk_remove(root, OWNER_RECORD, NULL);
   return status;
 }
 
@@ -390,12 +407,7 @@ weir_status file_place_prepare(const char *configured, const weir_namespace *ns,
     status = file_disk_error(err, EIO, "create", p.root, OWNER_RECORD);
     goto out;
   }
-  /* F2 */
-  FILE_GOTO(status, take_record(RECORD_OWNER, &root, &p, ns, host, &record, err));
-  if (WEIR_FAULT("file.owner.taken")) {
-    status = file_disk_error(err, EIO, "read", p.root, OWNER_RECORD);
-    goto out;
-  }
+  FILE_GOTO(status, take_folder(&root, &p, ns, host, &record, err));
   FILE_GOTO(status, file_claim_take(&root, ns, host, err)); /* K1 to K4 */
   FILE_GOTO(status, prepare_namespace(&p, ns, host, err));
   memcpy(folder_id, record.folder, sizeof(record.folder));

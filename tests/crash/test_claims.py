@@ -184,3 +184,28 @@ def test_new_deployments_one_after_the_other(tmp_path, weir_faults_bin):
         refused(case.go_on(held), owner, "replaced")
         refused(case.run(), owner, "replaced")
         case.check()
+
+
+# ---- a target within another one ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["outer", "inner"])
+@pytest.mark.parametrize("point", ["file.owner.folders", "file.owner.taken"])
+def test_nested_targets_at_once(point, first, tmp_path, weir_faults_bin):
+    """One is held between looking for the other and being there itself: only one of them delivers, and goes on."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    targets = {
+        "outer": ("--set", f"state={tmp_path / 'a'}"),
+        "inner": ("--set", f"state={tmp_path / 'b'}", "--set", "sinks.lake.path=./out/lake/deep"),
+    }
+    second = "inner" if first == "outer" else "outer"
+    held = case.stop(f"{point}=stop@1", arguments=targets[first])
+    ends = {second: case.run(arguments=targets[second]), first: case.go_on(held)}
+    codes = {name: end.returncode for name, end in ends.items()}
+    assert sorted(codes.values()) == [0, 2], "\n".join(end.stderr for end in ends.values())
+    winner = next(name for name, code in codes.items() if code == 0)
+    loser = next(end for end in ends.values() if end.returncode == 2)
+    assert "within" in loser.stderr, loser.stderr
+    case.grow()
+    case.finish(arguments=targets[winner])
+    assert len(list(case.target.rglob("*.parquet"))) > 0
