@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An exactly-once sink on a page: rows become JSON lines in a table of a SQLite file. What a writer
+/* A small exactly-once sink: rows become JSON lines in a table of a SQLite file. What a writer
  * prepares are the rows themselves, so the descriptor carries them (16 MiB an epoch at most), nothing is
  * staged and nothing is left to clean. The committer moves rows and cursor in one transaction. */
 #include <sqlite3.h>
@@ -11,6 +11,7 @@
 typedef struct lines {
   weir_ndjson_encoder *encoder;
   weir_schema *schema;
+  const weir_namespace *ns;
   sqlite3 *db;
   char *rows; /* of the open epoch: "[{..},{..}," */
   size_t size;
@@ -42,6 +43,52 @@ static int run(lines *s, const char *sql, const weir_namespace *ns, const void *
   return sqlite3_errcode(s->db);
 }
 
+/* The deployments that have claimed this file for the pipeline's sink, oldest first, in one array. */
+static int read_claims(lines *s, uint8_t **out, size_t *n) {
+  sqlite3_stmt *q = NULL;
+  const char *sql =
+      "SELECT deployment FROM weir_claim WHERE pipeline = ?1 AND sink = ?2 ORDER BY n";
+  *n = 0;
+  if (!sqlite3_prepare_v2(s->db, sql, -1, &q, NULL)) {
+    sqlite3_bind_text(q, 1, s->ns->pipeline, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 2, s->ns->sink_id, -1, SQLITE_STATIC);
+    while (sqlite3_step(q) == SQLITE_ROW &&
+           sqlite3_column_bytes(q, 0) == WEIR_UUID_SIZE) {
+      uint8_t *grown = realloc(*out, (*n + 1) * WEIR_UUID_SIZE);
+      if (!grown) break;
+      *out = grown;
+      memcpy(grown + (*n)++ * WEIR_UUID_SIZE, sqlite3_column_blob(q, 0), WEIR_UUID_SIZE);
+    }
+  }
+  sqlite3_finalize(q);
+  return sqlite3_errcode(s->db);
+}
+
+/* The next link of the chain. */
+static int add_claim(lines *s, size_t n) {
+  sqlite3_stmt *q = NULL;
+  if (!sqlite3_prepare_v2(s->db, "INSERT INTO weir_claim VALUES (?1, ?2, ?3, ?4)", -1, &q,
+                          NULL)) {
+    sqlite3_bind_text(q, 1, s->ns->pipeline, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 2, s->ns->sink_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 3, (sqlite3_int64)n + 1);
+    sqlite3_bind_blob(q, 4, s->ns->deployment, WEIR_UUID_SIZE, SQLITE_STATIC);
+    sqlite3_step(q);
+  }
+  sqlite3_finalize(q);
+  return sqlite3_errcode(s->db);
+}
+
+static weir_status check_owner(lines *s, weir_error *err) {
+  uint8_t *claims = NULL;
+  size_t n = 0;
+  weir_status status = read_claims(s, &claims, &n)
+                           ? failed(s, WEIR_ERR_RETRIABLE, err)
+                           : weir_claim_check(s->ns, claims, n, err);
+  free(claims);
+  return status;
+}
+
 static weir_status observe_cursor(void *state, const weir_call *call,
                                   const weir_namespace *ns, weir_cursor *out,
                                   weir_error *err) {
@@ -61,7 +108,8 @@ static weir_status commit_aggregated(void *state, const weir_call *call,
   weir_cursor at = {0}, last = batch->attempts[batch->n_attempts - 1].cursor;
   if (sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL))
     return failed(s, WEIR_ERR_RETRIABLE, err);
-  weir_status status = observe_cursor(s, call, batch->ns, &at, err);
+  weir_status status = check_owner(s, err);
+  if (!status) status = observe_cursor(s, call, batch->ns, &at, err);
   if (!status) status = weir_commit_batch_start(batch, &at, &first, err);
   for (size_t i = first; !status && i < batch->n_attempts; i++) {
     const weir_commit_attempt *attempt = &batch->attempts[i];
@@ -109,23 +157,62 @@ static weir_status contract(weir_sink *sink, const weir_options *given,
   (void)sink, (void)given, (void)err;
   out->consistency = WEIR_COMMITTABLE;
   out->topology = WEIR_MULTI_WRITER;
+  out->claims = 1;
   out->staging = WEIR_STAGING_SHARED; /* descriptors lie in the checkpoint store */
   return WEIR_OK;
 }
 
-static weir_status open_file(weir_sink *sink, const weir_call *call,
+static weir_status bind_context(weir_sink *sink, const weir_namespace *ns,
+                                uint64_t participant_id, weir_error *err) {
+  (void)participant_id, (void)err;
+  ((lines *)sink->state)->ns = ns;
+  return WEIR_OK;
+}
+
+static weir_status open_database(lines *s, const weir_options *given, weir_error *err) {
+  if (s->db) return WEIR_OK;
+  if (sqlite3_open(weir_options_string(given, "path"), &s->db)) return failed(s, 0, err);
+  sqlite3_busy_timeout(s->db, 1000);
+  return WEIR_OK;
+}
+
+/* Tables, and the claim: whose file this is, settled before anything is written. */
+static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
+                                  const weir_options *given, weir_binding *binding,
+                                  weir_error *err) {
+  lines *s = sink->state;
+  uint8_t *claims = NULL;
+  size_t n = 0;
+  int32_t append = 0;
+  (void)call, (void)binding;
+  weir_status status = open_database(s, given, err);
+  if (status) return status;
+  if (sqlite3_exec(
+          s->db,
+          "BEGIN IMMEDIATE;"
+          "CREATE TABLE IF NOT EXISTS line(row TEXT);"
+          "CREATE TABLE IF NOT EXISTS weir_cursor(key TEXT PRIMARY KEY, at BLOB);"
+          "CREATE TABLE IF NOT EXISTS weir_claim(pipeline TEXT, sink TEXT, n INTEGER,"
+          " deployment BLOB, PRIMARY KEY(pipeline, sink, n));",
+          NULL, NULL, NULL) ||
+      read_claims(s, &claims, &n))
+    status = failed(s, WEIR_ERR_RETRIABLE, err);
+  if (!status) status = weir_claim_start(s->ns, claims, n, &append, err);
+  if (!status && append && add_claim(s, n)) status = failed(s, 0, err);
+  if (!status && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL))
+    status = failed(s, 0, err);
+  if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+  free(claims);
+  return status;
+}
+
+static weir_status open_sink(weir_sink *sink, const weir_call *call,
                              const weir_options *given, const weir_binding *binding,
                              weir_error *err) {
   lines *s = sink->state;
   (void)call;
-  if (sqlite3_open(weir_options_string(given, "path"), &s->db)) return failed(s, 0, err);
-  sqlite3_busy_timeout(s->db, 1000);
-  if (sqlite3_exec(
-          s->db,
-          "CREATE TABLE IF NOT EXISTS line(row TEXT);"
-          "CREATE TABLE IF NOT EXISTS weir_cursor(key TEXT PRIMARY KEY, at BLOB);",
-          NULL, NULL, NULL))
-    return failed(s, WEIR_ERR_RETRIABLE, err);
+  weir_status status = open_database(s, given, err);
+  if (status) return status;
   s->schema = weir_schema_ref(binding->schema);
   return weir_ndjson_encoder_new(s->schema, &s->encoder, err);
 }
@@ -177,7 +264,7 @@ static uint64_t write_timeout_ms(weir_sink *sink) {
   return 10000;
 }
 
-static weir_status close_file(weir_sink *sink, const weir_call *call, weir_error *err) {
+static weir_status close_sink(weir_sink *sink, const weir_call *call, weir_error *err) {
   (void)sink, (void)call, (void)err;
   return WEIR_OK; /* what is not prepared may be dropped */
 }
@@ -195,14 +282,16 @@ static const weir_sink_ops ops = {
     .create = create,
     .release = release,
     .contract = contract,
-    .open = open_file,
+    .bind_runtime_context = bind_context,
+    .prepare_schema = prepare_schema,
+    .open = open_sink,
     .write_batch = write_batch,
     .schema = schema,
     .begin_epoch = begin_epoch,
     .pre_commit = pre_commit,
     .rollback_epoch = begin_epoch, /* both forget the rows */
     .suggested_write_timeout_ms = write_timeout_ms,
-    .close = close_file,
+    .close = close_sink,
     .as_coordinated_committer = as_committer};
 
 weir_status weir_plugin_init(uint32_t host_abi, const weir_host *host, weir_plugin *out,
