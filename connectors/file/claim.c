@@ -32,11 +32,13 @@ static void claim_name(uint64_t number, char out[NAME_SIZE]) {
 }
 
 static weir_status find_head(void *ctx, const char *name, weir_error *err) {
-  uint64_t *head = ctx, number = 0;
+  static const char prefix[] = "deployment-";
+  uint64_t *head = ctx;
   char again[NAME_SIZE];
   (void)err;
-  if (sscanf(name, "deployment-%" SCNu64 ".json", &number) != 1) return WEIR_OK;
-  claim_name(number, again);
+  if (strncmp(name, prefix, strlen(prefix)) != 0) return WEIR_OK;
+  uint64_t number = strtoull(name + strlen(prefix), NULL, 10);
+  claim_name(number, again); /* one spelling only */
   if (strcmp(name, again) == 0 && number > *head) *head = number;
   return WEIR_OK;
 }
