@@ -85,6 +85,16 @@ static void print_check(yyjson_val *root) {
     printf("  %s -> %s: %s\n", text_of(item, "source"), text_of(item, "sink"),
            text_of(item, "crash"));
   }
+  yyjson_val *schemas = yyjson_obj_get(root, "schemas"), *key;
+  if (yyjson_obj_size(schemas))
+    fputs("\nInferred schemas, as they can be written down:\n", stdout);
+  yyjson_obj_foreach(schemas, i, n, key, item) {
+    printf("  %s:%s\n    schema: %s\n", text(key),
+           yyjson_get_bool(yyjson_obj_get(item, "kept"))
+               ? "  # since this deployment began"
+               : "",
+           text_of(item, "yaml"));
+  }
   yyjson_arr_foreach(yyjson_obj_get(root, "notes"), i, n, item) {
     cli_log(NULL, WEIR_LOG_WARN, NULL, text(item));
   }

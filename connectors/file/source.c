@@ -14,7 +14,9 @@ typedef struct file_source {
   weir_schema *schema;
   file_reader *reader;
   file_list files, gone;
-  size_t at; /* the file to read, or its end reached */
+  size_t at;             /* the file to read, or its end reached */
+  weir_schema *inferred; /* now or by an earlier start; kept over open */
+  bool infers;           /* as far as the options and files tell */
 } file_source;
 
 static const weir_option options[] = {
@@ -26,8 +28,10 @@ static const weir_option options[] = {
      ".csv .tsv, .arrow .arrows .feather"},
     {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL, "auto or none"},
     {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
-     "mapping column: type, as int64 or \"int64 not null\"; required for ndjson and "
-     "csv. Other keys or columns of a row are ignored"},
+     "mapping column: type, as int64 or \"int64 not null\", whose other keys or columns "
+     "of "
+     "a row are ignored; or infer, the default for ndjson and csv: from the first 20480 "
+     "rows or 8 MiB of the first 16 files, once for all runs of the deployment"},
     {"batch_rows", WEIR_OPT_INT, 0, "16384", 1, 1048576, NULL,
      "rows of a full batch; batches of Arrow files are cut only when it is given"},
     {"max_line", WEIR_OPT_SIZE, 0, "64MiB", 1024, INT64_C(1) << 30, NULL,
@@ -157,10 +161,11 @@ static weir_status check_options(const weir_options *o, file_format *format,
     }
     if (one != 0) *format = one;
   }
-  if (weir_options_given(o, "schema") && weir_options_count(o, "schema") == 0) {
-    return refuse(err, "schema", "not a mapping",
-                  "expected column: type, one a line; schema: infer is "
-                  "not supported yet");
+  const char *word = weir_options_string(o, "schema");
+  if (weir_options_given(o, "schema") && weir_options_count(o, "schema") == 0 &&
+      (word == NULL || strcmp(word, "infer") != 0)) {
+    return refuse(err, "schema", word != NULL ? word : "not a mapping",
+                  "expected a mapping column: type, one a line, or infer");
   }
   if (weir_options_count(o, "schema") > 0) {
     weir_schema *schema = NULL;
@@ -223,20 +228,25 @@ static weir_status schema_of_file(const file_item *item, weir_schema **out,
   return status == WEIR_E_CORRUPT ? WEIR_E_BAD_DATA : status;
 }
 
-static weir_status find_schema(const weir_options *o, const file_list *files,
-                               file_format format, weir_schema **out, weir_error *err) {
-  if (weir_options_count(o, "schema") > 0) return given_schema(o, out, err);
-  if (format != FILE_ARROW) {
-    return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "option schema is missing: for %s a mapping column: type is needed",
-        format == FILE_NDJSON ? "ndjson" : "csv");
+static weir_status find_schema(file_source *s, const weir_options *o,
+                               const file_list *files, const weir_call *call,
+                               file_reader_options *ro, weir_error *err) {
+  s->infers = false;
+  if (weir_options_count(o, "schema") > 0) return given_schema(o, &ro->schema, err);
+  if (ro->format != FILE_ARROW) {
+    s->infers = ro->inferred = true;
+    if (s->inferred == NULL) {
+      weir_status status = file_infer_schema(files, ro, call, &s->inferred, err);
+      if (status != WEIR_OK) return status;
+    }
+    ro->schema = weir_schema_ref(s->inferred);
+    return WEIR_OK;
   }
   if (files->n == 0) {
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
                           "no file to take the schema from; give option schema");
   }
-  return schema_of_file(&files->items[0], out, err);
+  return schema_of_file(&files->items[0], &ro->schema, err);
 }
 
 /* Options of csv; a delimiter that is not given is told by the files' names. */
@@ -271,7 +281,8 @@ static weir_status csv_options(const weir_options *o, const file_list *files,
   return status == WEIR_OK ? status : weir_error_prefix(err, status, "option csv");
 }
 
-static weir_status make_reader(const weir_options *o, const file_list *files,
+static weir_status make_reader(file_source *s, const weir_options *o,
+                               const file_list *files, const weir_call *call,
                                file_reader **reader, weir_schema **schema,
                                weir_error *err) {
   file_reader_options ro = {.batch_rows = weir_options_int(o, "batch_rows"),
@@ -279,7 +290,7 @@ static weir_status make_reader(const weir_options *o, const file_list *files,
                             .max_line = (uint64_t)weir_options_int(o, "max_line")};
   weir_status status = find_format(o, files, &ro.format, err);
   if (status == WEIR_OK) status = csv_options(o, files, &ro, err);
-  if (status == WEIR_OK) status = find_schema(o, files, ro.format, &ro.schema, err);
+  if (status == WEIR_OK) status = find_schema(s, o, files, call, &ro, err);
   if (status == WEIR_OK) status = file_reader_new(&ro, reader, err);
   if (status == WEIR_OK) {
     *schema = ro.schema;
@@ -310,18 +321,23 @@ static void drop(file_source *s) {
 }
 
 static void release(weir_source *source) {
-  if (source->state != NULL) drop(source->state);
-  free(source->state);
+  file_source *s = source->state;
+  if (s != NULL) {
+    drop(s);
+    weir_schema_unref(s->inferred);
+  }
+  free(s);
   source->state = NULL;
   source->ops = NULL;
 }
 
 static weir_status contract(weir_source *source, const weir_options *o,
                             weir_source_contract *out, weir_error *err) {
-  (void)source;
+  file_source *s = source->state;
   file_format format = 0;
   weir_status status = check_options(o, &format, err);
   if (status != WEIR_OK) return status;
+  s->infers = format != FILE_ARROW && weir_options_count(o, "schema") == 0;
   out->replay = WEIR_SOURCE_REPLAYABLE;
   out->keyed = 0;
   return WEIR_OK;
@@ -330,12 +346,11 @@ static weir_status contract(weir_source *source, const weir_options *o,
 static weir_status resolve_schema(weir_source *source, const weir_call *call,
                                   const weir_options *o, weir_schema **out,
                                   weir_error *err) {
-  (void)source;
-  (void)call;
   file_list files = {0}, missing = {0};
   file_reader *reader = NULL;
   weir_status status = file_source_list(o, &files, &missing, err);
-  if (status == WEIR_OK) status = make_reader(o, &files, &reader, out, err);
+  if (status == WEIR_OK)
+    status = make_reader(source->state, o, &files, call, &reader, out, err);
   file_reader_free(reader);
   file_list_done(&files);
   file_list_done(&missing);
@@ -371,8 +386,7 @@ static weir_status apply(const weir_bytes *position, file_list *files,
 static weir_status open_source(weir_source *source, const weir_call *call,
                                const weir_options *o, const weir_bytes *position,
                                weir_error *err) {
-  (void)call;
-  file_source *s = source->state, fresh = {.host = s->host};
+  file_source *s = source->state, fresh = {.host = s->host, .inferred = s->inferred};
   file_list missing = {0};
   weir_status status = file_source_list(o, &fresh.files, &missing, err);
   if (status == WEIR_OK)
@@ -382,8 +396,10 @@ static weir_status open_source(weir_source *source, const weir_call *call,
                             weir_options_item(o, "path", 0));
   }
   if (status == WEIR_OK) {
-    status = make_reader(o, &fresh.files, &fresh.reader, &fresh.schema, err);
+    status =
+        make_reader(&fresh, o, &fresh.files, call, &fresh.reader, &fresh.schema, err);
   }
+  s->inferred = fresh.inferred; /* it may have been inferred just now */
   if (status == WEIR_OK) {
     drop(s);
     *s = fresh;
@@ -453,6 +469,19 @@ static weir_status position(weir_source *source, weir_bytes *out, weir_error *er
   return file_position_write(&s->files, &s->gone, out, err);
 }
 
+static int32_t schema_is_inferred(weir_source *source) {
+  const file_source *s = source->state;
+  return s->infers;
+}
+
+static weir_status use_schema(weir_source *source, weir_schema *schema, weir_error *err) {
+  (void)err;
+  file_source *s = source->state;
+  weir_schema_unref(s->inferred);
+  s->inferred = weir_schema_ref(schema);
+  return WEIR_OK;
+}
+
 static weir_status close_source(weir_source *source, const weir_call *call,
                                 weir_error *err) {
   (void)call;
@@ -479,4 +508,6 @@ const weir_source_ops weir_file_source_ops = {
     .position = position,
     .seek = seek,
     .close = close_source,
+    .schema_is_inferred = schema_is_inferred,
+    .use_schema = use_schema,
 };

@@ -116,8 +116,13 @@ typedef struct file_reader_options {
   int64_t batch_rows;
   bool slice; /* IPC batches of more rows are cut */
   uint64_t max_line;
+  bool inferred;        /* the schema is: bad values are told with what to do */
   weir_csv_options csv; /* texts borrowed until the reader is made */
 } file_reader_options;
+
+/* The schema of rows that come without one, from the first 20480 rows or 8 MiB of the first 16 files. */
+weir_status file_infer_schema(const file_list *files, const file_reader_options *options,
+                              const weir_call *call, weir_schema **out, weir_error *err);
 
 weir_status file_reader_new(const file_reader_options *options, file_reader **out,
                             weir_error *err);

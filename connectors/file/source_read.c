@@ -72,7 +72,8 @@ bool file_reader_is_open(const file_reader *reader) {
 }
 
 /* What is wrong inside of a file is bad data, whatever its format calls it. */
-static weir_status in_file(const file_item *item, weir_status status, weir_error *err) {
+static weir_status in_file(const file_reader *reader, const file_item *item,
+                           weir_status status, weir_error *err) {
   if (status == WEIR_E_CORRUPT || status == WEIR_E_BAD_DATA) {
     status = WEIR_E_BAD_DATA;
     if (err != NULL) {
@@ -81,6 +82,12 @@ static weir_status in_file(const file_item *item, weir_status status, weir_error
     }
   }
   if (err == NULL) return status;
+  /* A value, or a key, that the sample had no room for; the message's end may be cut, so this goes first. */
+  if (reader->options.inferred && (status == WEIR_E_SCHEMA || err->column >= 0)) {
+    weir_error_prefix(err, status,
+                      "not as in the sample that the schema was inferred from; write the "
+                      "schema down, as `weir check` prints it, with a type that fits");
+  }
   /* The IPC reader names the file itself. */
   size_t n = strlen(item->path);
   if (strncmp(err->message, item->path, n) == 0 &&
@@ -94,7 +101,7 @@ static weir_status in_file(const file_item *item, weir_status status, weir_error
 static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *err) {
   weir_status status =
       weir_ipc_reader_open_fd(reader->fd, item->path, NULL, &reader->ipc, err);
-  if (status != WEIR_OK) return in_file(item, status, err);
+  if (status != WEIR_OK) return in_file(reader, item, status, err);
   status = weir_schema_check(weir_schema_arrow(reader->schema),
                              weir_schema_arrow(weir_ipc_reader_schema(reader->ipc)),
                              "the files of one source must agree", err);
@@ -107,7 +114,7 @@ static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *er
     return WEIR_OK;
   }
   status = weir_ipc_reader_seek_batch(reader->ipc, item->progress.count, err);
-  return status == WEIR_OK ? status : in_file(item, status, err);
+  return status == WEIR_OK ? status : in_file(reader, item, status, err);
 }
 
 /* Reads a block behind what the buffer holds. */
@@ -155,7 +162,7 @@ static weir_status start_rows(file_reader *reader, file_item *item, weir_error *
       if (status != WEIR_OK) return status;
       status = file_rows_header(reader->rows, reader->buf, reader->have, reader->at_end,
                                 &used, err);
-      if (status != WEIR_OK) return in_file(item, status, err);
+      if (status != WEIR_OK) return in_file(reader, item, status, err);
     }
   }
   if (file_rows_offset(reader->rows) < progress->covered) {
@@ -240,7 +247,7 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
     status =
         file_rows_feed(reader->rows, reader->buf + reader->start,
                        reader->have - reader->start, reader->at_end, &used, &batch, err);
-    if (status != WEIR_OK) return in_file(reader->item, status, err);
+    if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
     reader->start += used;
     if (batch == NULL && reader->at_end) {
       status = file_rows_flush(reader->rows, &batch, err);
@@ -296,7 +303,7 @@ static weir_status next_ipc(file_reader *reader, int32_t *what, weir_batch **out
   for (;;) {
     if (reader->held == NULL) {
       weir_status status = weir_ipc_reader_next(reader->ipc, &reader->held, err);
-      if (status != WEIR_OK) return in_file(reader->item, status, err);
+      if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
       if (reader->held == NULL) {
         *what = WEIR_READ_END;
         finish(reader);

@@ -10,7 +10,7 @@
  *   decimal32 .. decimal256          a number or a string holding one, exact: digits beyond the scale
  *                                    must be zero
  *   bool                             true, false
- *   utf8, large_utf8                 a string
+ *   utf8, large_utf8                 a string; a number, true or false as the text that stands there
  *   binary, large_binary,            a string in base64 with padding (RFC 4648, section 4)
  *   fixed_size_binary
  *   date32, date64                   "2024-02-29"

@@ -134,9 +134,11 @@ WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes 
  * target. WEIR_E_ADMISSION (the document is given all the same): refused.
  * {"pipeline", "guarantee", "state", "admitted": bool, "routes": [{"source", "sink", "replay",
  * "consistency", "topology", "input", "writers", "delivers", "admitted": bool, "reason", "crash"}],
- * "notes": [TEXT]}: a route is a sink with one of its sources; `delivers` is the guarantee it can keep,
- * `reason` why it is refused or "", `crash` a sentence on what a kill -9 means for its rows; `notes` is
- * what to warn of, such as a secret file that others may read. */
+ * "schemas": {SOURCE: {"kept": bool, "columns": {COLUMN: TYPE}, "yaml"}}, "notes": [TEXT]}: a route is a
+ * sink with one of its sources; `delivers` is the guarantee it can keep, `reason` why it is refused or "",
+ * `crash` a sentence on what a kill -9 means for its rows; `schemas` has the sources that infer theirs,
+ * from a sample read now or, `kept`, when the deployment began, and `yaml` is what a pipeline file takes
+ * for it; `notes` is what to warn of, such as a secret file that others may read. */
 WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
                                          weir_error *err);
 

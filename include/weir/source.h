@@ -3,8 +3,8 @@
  * The source table: where rows come from. All calls come from the source's own thread, but `committed`,
  * which comes between two reads on that same thread.
  *
- *   create -> contract -> resolve_schema -> open(position | none) -> [ read* | position | seek ]* -> close
- *   -> release
+ *   create -> contract -> [use_schema] -> resolve_schema -> open(position | none)
+ *   -> [ read* | position | seek ]* -> close -> release
  */
 #ifndef WEIR_SOURCE_H
 #define WEIR_SOURCE_H
@@ -76,6 +76,16 @@ typedef struct weir_source_ops {
                            weir_error *err);
   /* [R] At most once. */
   weir_status (*close)(weir_source *source, const weir_call *call, weir_error *err);
+
+  /* A source that can infer its schema from a sample has both of these. */
+  /* After contract: 1 when the options leave the schema to be inferred. After resolve_schema: 1 when what
+   * it answered was inferred, now or by an earlier start. The runtime keeps such a schema with the
+   * deployment, durable before any sink hears of it. Default: 0. */
+  int32_t (*schema_is_inferred)(weir_source *source);
+  /* Before resolve_schema, and only when an earlier start of this deployment kept a schema: the one to
+   * answer instead of inferring again, unless the options give another by now. Takes a reference.
+   * Default: no-op. */
+  weir_status (*use_schema)(weir_source *source, weir_schema *schema, weir_error *err);
 } weir_source_ops;
 
 #ifdef __cplusplus

@@ -82,7 +82,8 @@ typedef struct weir_store_attempt {
   size_t n_intents;
 } weir_store_attempt;
 
-/* A binding as pinned: canonical text and the SHA-256 that guards it. */
+/* A binding as pinned: canonical text and the SHA-256 that guards it. Of "source:NAME": the schema that
+ * this source inferred, as a JSON object column: type. */
 typedef struct weir_store_binding {
   const char *sink_id;
   const uint8_t *data;

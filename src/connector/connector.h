@@ -246,6 +246,7 @@ typedef enum connector_source_state {
 
 typedef enum connector_source_hook {
   CONNECTOR_SOURCE_HOOK_CONTRACT,
+  CONNECTOR_SOURCE_HOOK_USE_SCHEMA,
   CONNECTOR_SOURCE_HOOK_RESOLVE,
   CONNECTOR_SOURCE_HOOK_OPEN,
   CONNECTOR_SOURCE_HOOK_READ,
@@ -273,6 +274,10 @@ void connector_source_retire(connector_source *source);
 
 weir_status connector_source_contract(connector_source *source, weir_source_contract *out,
                                       weir_error *err);
+bool connector_source_schema_is_inferred(connector_source *source);
+/* Before resolve_schema. */
+weir_status connector_source_use_schema(connector_source *source, weir_schema *schema,
+                                        weir_error *err);
 /* A new reference. Must come before open. */
 weir_status connector_source_resolve_schema(connector_source *source, weir_call *call,
                                             weir_schema **out, weir_error *err);

@@ -144,3 +144,14 @@ weir_status connector_default_committed(weir_source *source, const weir_call *ca
   (void)source, (void)call, (void)checkpoint, (void)position, (void)err;
   return WEIR_OK;
 }
+
+int32_t connector_default_schema_is_inferred(weir_source *source) {
+  (void)source;
+  return 0;
+}
+
+weir_status connector_default_use_schema(weir_source *source, weir_schema *schema,
+                                         weir_error *err) {
+  (void)source, (void)schema, (void)err;
+  return WEIR_OK;
+}

@@ -192,6 +192,8 @@ weir_status connector_fill_source(const weir_source_ops *ops, const char *origin
   if (!t.contract) t.contract = connector_default_source_contract;
   FILL_DEFAULT(seek);
   FILL_DEFAULT(committed);
+  FILL_DEFAULT(schema_is_inferred);
+  FILL_DEFAULT(use_schema);
   t.struct_size = sizeof(t);
   *out = t;
   return WEIR_OK;

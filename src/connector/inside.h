@@ -79,6 +79,9 @@ weir_status connector_default_seek(weir_source *source, const weir_call *call,
 weir_status connector_default_committed(weir_source *source, const weir_call *call,
                                         uint64_t checkpoint, const weir_bytes *position,
                                         weir_error *err);
+int32_t connector_default_schema_is_inferred(weir_source *source);
+weir_status connector_default_use_schema(weir_source *source, weir_schema *schema,
+                                         weir_error *err);
 
 /* A namespace of one's own (spec.c). */
 typedef struct connector_namespace {

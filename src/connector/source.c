@@ -13,6 +13,7 @@ static const struct {
   unsigned states;
 } source_hooks[CONNECTOR_SOURCE_HOOKS] = {
     [CONNECTOR_SOURCE_HOOK_CONTRACT] = {"contract", AT(CREATED) | AT(RESOLVED)},
+    [CONNECTOR_SOURCE_HOOK_USE_SCHEMA] = {"use_schema", AT(CREATED)},
     [CONNECTOR_SOURCE_HOOK_RESOLVE] = {"resolve_schema", AT(CREATED) | AT(RESOLVED)},
     [CONNECTOR_SOURCE_HOOK_OPEN] = {"open", AT(RESOLVED)},
     [CONNECTOR_SOURCE_HOOK_READ] = {"read", AT(OPEN)},
@@ -192,6 +193,19 @@ weir_status connector_source_contract(connector_source *source, weir_source_cont
   c.struct_size = sizeof(c);
   *out = c;
   return WEIR_OK;
+}
+
+bool connector_source_schema_is_inferred(connector_source *source) {
+  return source->ops->schema_is_inferred(&source->source) == 1;
+}
+
+weir_status connector_source_use_schema(connector_source *source, weir_schema *schema,
+                                        weir_error *err) {
+  connector_turn turn;
+  BASE_TRY(source_enter(source, CONNECTOR_SOURCE_HOOK_USE_SCHEMA, NULL, &turn, err));
+  weir_status status = source->ops->use_schema(&source->source, schema, &turn.err);
+  return source_leave(source, CONNECTOR_SOURCE_HOOK_USE_SCHEMA, &turn, status,
+                      SOURCE_STAYS, err);
 }
 
 weir_status connector_source_resolve_schema(connector_source *source, weir_call *call,

@@ -266,7 +266,11 @@ format_result format_column_null(format_column *col) {
   return FORMAT_OK;
 }
 
+static format_result append_bytes(format_column *col, const uint8_t *text, size_t n);
+
 format_result format_column_bool(format_column *col, bool value) {
+  if (col->kind == FORMAT_UTF8)
+    return append_bytes(col, (const uint8_t *)(value ? "true" : "false"), 5u - value);
   if (col->kind != FORMAT_BOOL) return FORMAT_TYPE;
   int64_t i = col->n++;
   col->values[i >> 3] |= (uint8_t)(value << (i & 7));
@@ -325,8 +329,9 @@ format_result format_column_number(format_column *col, const uint8_t *text, size
     case FORMAT_DECIMAL:
       result = format_decimal_parse(text, n, col->precision, col->scale, col->width, to);
       break;
-    case FORMAT_BOOL:
     case FORMAT_UTF8:
+      return append_bytes(col, text, n);
+    case FORMAT_BOOL:
     case FORMAT_BINARY:
     case FORMAT_FIXED:
     case FORMAT_LIST:

@@ -142,6 +142,7 @@ int32_t format_names_find(const format_names *names, const struct format_column 
                           const uint8_t *name, size_t n);
 
 format_result format_column_null(format_column *col);
+/* This and numbers go into columns of utf8 as their texts. */
 format_result format_column_bool(format_column *col, bool value);
 /* text[0 .. n) is a number by the grammar of JSON, followed by a byte that cannot go on with it. */
 format_result format_column_number(format_column *col, const uint8_t *text, size_t n);

@@ -28,7 +28,7 @@ static const char *expected_text(const format_column *col) {
     case FORMAT_DECIMAL:
       return "a number, or a string holding one";
     case FORMAT_UTF8:
-      return "a string";
+      return "a string, number, true or false";
     case FORMAT_BINARY:
     case FORMAT_FIXED:
       return "a string in base64";

@@ -293,7 +293,9 @@ static void first_figures(weir_pipeline *p) {
 }
 
 static weir_status start(weir_pipeline *p, weir_error *err) {
+  BASE_TRY(pipeline_use_kept_schemas(&p->plan, p->state, err));
   BASE_TRY(resolve_sources(p, err));
+  BASE_TRY(pipeline_keep_schemas(p, err));
   BASE_TRY(bind_sinks(p, err));
   BASE_TRY(claim_said(p, call_sinks(p, PIPE_RESOLVE, false, NULL, err), err));
   for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(own_target(p, i, err));

@@ -4,6 +4,7 @@
  *
  * plan.c   config -> sources and sinks with contracts; admission, first pass. No I/O.
  * open.c   store, schemas, admission, bindings; what a refused open leaves nothing of.
+ * schema.c schemas that sources infer: kept with the deployment, told to people.
  * start.c  lanes, actors, coordinator, threads.
  * hooks.c  hooks of connectors that have no thread of their own, with deadlines.
  * run.c    the coordinator's thread: executes commands, feeds answers back.
@@ -187,6 +188,25 @@ weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schem
                                  weir_error *err);
 /* Closes sinks that were opened and never given to an actor. */
 void pipeline_close_unstarted(weir_pipeline *p);
+
+/* ---- schema.c */
+
+/* Hands each source the schema that an earlier start inferred, if `state` has one. */
+weir_status pipeline_use_kept_schemas(const pipe_plan *plan,
+                                      const weir_store_state *state, weir_error *err);
+/* After the sources answered: keeps what was inferred now, durable, and tells it. */
+weir_status pipeline_keep_schemas(weir_pipeline *p, weir_error *err);
+/* Whether `state` (may be NULL) has a schema of that source. */
+bool pipeline_has_kept_schema(const weir_store_state *state, const char *source);
+/* {"column": "type"} of a schema, as a document's member and as text to free(). */
+struct yyjson_mut_doc;
+struct yyjson_mut_val;
+struct yyjson_mut_val *pipeline_schema_json(struct yyjson_mut_doc *doc,
+                                            const weir_schema *schema);
+/* The schemas that are inferred: those that `state` (may be NULL) has, else each source is asked, and what
+ * it cannot answer becomes a note. No target is touched. */
+weir_status plan_resolve_inferred(pipe_plan *plan, const weir_store_state *state,
+                                  weir_error *err);
 
 /* ---- start.c */
 

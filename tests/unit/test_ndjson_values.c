@@ -191,7 +191,13 @@ static void test_strings(void **state) {
         "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
   same("utf8", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 and on\"");
   gives("utf8", "\"\x7f\"", "\"\x7f\"");
-  refuses("utf8", "5", "expected a string");
+  gives("utf8", "5", "\"5\"");
+  gives("utf8", "-1.50e+400", "\"-1.50e+400\"");
+  gives("large_utf8", "12345678901234567890123", "\"12345678901234567890123\"");
+  gives("utf8", "true", "\"true\"");
+  gives("utf8", "false", "\"false\"");
+  refuses("utf8", "01", "malformed JSON");
+  refuses("utf8", "[5]", "expected a string");
   refuses("utf8", "\"\\ud83d\"", "malformed JSON");
   refuses("utf8", "\"\\ude00\"", "malformed JSON");
   refuses("utf8", "\"\\x\"", "malformed JSON");
