@@ -1,6 +1,6 @@
 """The data set `orders`: times, keys, skewed integers, prices, short and long strings, nulls.
 
-  bench/data.py arrow|ndjson PATH ROWS     every value follows from its row's number
+  bench/data.py arrow|csv|ndjson PATH ROWS     every value follows from its row's number
 """
 
 import sys
@@ -27,9 +27,10 @@ def main(kind, path, rows):
     db = duckdb.connect()
     db.execute("set timezone = 'UTC'")
     query = QUERY.format(rows=rows)
-    if kind == "ndjson":
+    if kind in ("csv", "ndjson"):
         stamp = "strftime(ts at time zone 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')"
-        db.execute(f"copy (select * replace ({stamp} as ts) from ({query})) to '{path}' (format json)")
+        form = "format csv, header" if kind == "csv" else "format json"
+        db.execute(f"copy (select * replace ({stamp} as ts) from ({query})) to '{path}' ({form})")
         return
     reader = db.sql(query).to_arrow_reader(65536)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:

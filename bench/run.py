@@ -126,6 +126,57 @@ s = {"id": pl.Int64, "ts": pl.String, "customer": pl.Int32, "price": pl.Float64,
 """,
 }
 
+# Reading alone, into Arrow batches that are dropped; DuckDB counts every column, so that it must read them all.
+ARROW_SCHEMA = """
+import pyarrow as pa
+pa.set_cpu_count(1)
+schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("customer", pa.int32()),
+    ("price", pa.float64()), ("qty", pa.int16()), ("status", pa.string()), ("sku", pa.string()),
+    ("note", pa.string()), ("flag", pa.bool_())])
+"""
+DUCKDB_READ = """
+import duckdb
+d = duckdb.connect(config={"threads": 1})
+d.execute("set timezone = 'UTC'")
+columns = {"id": "bigint", "ts": "timestamptz", "customer": "int", "price": "double", "qty": "smallint",
+    "status": "varchar", "sku": "varchar", "note": "varchar", "flag": "boolean"}
+counts = ", ".join(f"count({name})" for name in columns)
+"""
+POLARS_READ = """
+import polars as pl
+s = {"id": pl.Int64, "ts": pl.String, "customer": pl.Int32, "price": pl.Float64, "qty": pl.Int64,
+     "status": pl.String, "sku": pl.String, "note": pl.String, "flag": pl.Boolean}
+stamp = pl.col("ts").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
+"""
+READERS = {
+    "csv": {
+        "pyarrow streaming": ARROW_SCHEMA
+        + """
+import pyarrow.csv as pc
+for b in pc.open_csv("$in", pc.ReadOptions(use_threads=False),
+    convert_options=pc.ConvertOptions(column_types=schema, strings_can_be_null=True)): pass
+""",
+        "duckdb": DUCKDB_READ
+        + """
+d.execute(f"select {counts} from read_csv('$in', header=true, auto_detect=false, columns={columns})").fetchall()
+""",
+        "polars": POLARS_READ + "pl.read_csv('$in', schema=s).with_columns(stamp)\n",
+    },
+    "ndjson": {
+        "pyarrow streaming": ARROW_SCHEMA
+        + """
+import pyarrow.json as pj
+for b in pj.open_json("$in", pj.ReadOptions(use_threads=False, block_size=8 << 20),
+    pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")): pass
+""",
+        "duckdb": DUCKDB_READ
+        + """
+d.execute(f"select {counts} from read_json('$in', format='newline_delimited', columns={columns})").fetchall()
+""",
+        "polars": POLARS_READ + "pl.read_ndjson('$in', schema=s).with_columns(stamp)\n",
+    },
+}
+
 
 class Bench:
     def __init__(self, folder, rows, rounds, cpus):
@@ -199,16 +250,22 @@ class Bench:
             },
         )
 
+    def blackhole(self, kind):
+        data = self.data(kind)
+        commands = {
+            "weir": self.weir("b", f"{{type: file, path: {data}, schema: {COLUMNS}}}", "{type: blackhole}", "best_effort"),
+            "weir, inferred": self.weir("bi", f"{{type: file, path: {data}}}", "{type: blackhole}", "best_effort"),
+        }
+        for name, program in READERS[kind].items():
+            commands[f"{name} reads"] = [sys.executable, "-c", program.replace("$in", str(data))]
+        commands["python starts"] = [sys.executable, "-c", "import pyarrow"]
+        self.compare(f"{kind.upper()} -> blackhole, {self.rows} rows", commands)
+
+    def csv_blackhole(self):
+        self.blackhole("csv")
+
     def ndjson_blackhole(self):
-        data = self.data("ndjson")
-        source = f"{{type: file, path: {data}, schema: {COLUMNS}}}"
-        self.compare(
-            f"NDJSON -> blackhole, {self.rows} rows",
-            {
-                "weir": self.weir("nb", source, "{type: blackhole}", "best_effort"),
-                **dict(self.peers("ndjson ->", data)),
-            },
-        )
+        self.blackhole("ndjson")
 
     def epochs(self):
         data = self.data("ndjson")
@@ -298,7 +355,7 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start"]
 ON_DEMAND = ["memory"]
 
 
