@@ -269,6 +269,15 @@ static void test_bad_records(void **state) {
       "number; near: 7,\"x?y\",z\n"
       "{\"id\":8,\"name\":\"b\",\"x\":3.0}\n",
       1);
+  /* a CR more than the line end has, and one where the file ends: no part of a line end */
+  check_with(
+      &plain, SPEC, "id,name,x\n1,a,2\r\r\n2,b,3\n3,c\r",
+      "line 2, byte 15: field 3, column 'x': a carriage return that no line feed "
+      "follows; lines end with LF or CR LF; near: 1,a,2?\n"
+      "{\"id\":2,\"name\":\"b\",\"x\":3.0}\n"
+      "line 4, byte 27: field 2, column 'name': a carriage return that no line feed "
+      "follows; lines end with LF or CR LF; near: 3,c?\n",
+      1);
   /* a quote that is never closed costs its line alone */
   check_with(&plain, SPEC, "id,name,x\n1,a,2\n2,\"a,3\n3,b,4\n",
              "{\"id\":1,\"name\":\"a\",\"x\":2.0}\n"
