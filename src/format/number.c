@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of integers and floating-point numbers. */
+#include <fenv.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -212,21 +213,51 @@ format_result format_float_parse(const uint8_t *text, size_t n, float *out) {
   return FORMAT_OK;
 }
 
+/* Whether the text is below, at or above the double that it was rounded to: strtod keeps to the rounding
+ * mode. */
+static format_result parse_side(const uint8_t *text, size_t n, double wide, int *side) {
+  char small[128], *copy = n < sizeof(small) ? small : malloc(n + 1);
+  if (copy == NULL) return FORMAT_NOMEM;
+  memcpy(copy, text, n);
+  copy[n] = 0;
+  pthread_once(&c_locale_once, make_c_locale);
+  *side = 0;
+  if (c_locale != (locale_t)0) {
+    int mode = fegetround();
+    fesetround(FE_DOWNWARD);
+    double below = strtod_l(copy, NULL, c_locale);
+    fesetround(FE_UPWARD);
+    double above = strtod_l(copy, NULL, c_locale);
+    fesetround(mode);
+    *side = below < wide ? -1 : above > wide ? 1 : 0;
+  }
+  if (copy != small) free(copy);
+  return FORMAT_OK;
+}
+
 format_result format_half_parse(const uint8_t *text, size_t n, uint16_t *out) {
   double wide = 0;
   format_result result = format_double_parse(text, n, &wide);
   if (result != FORMAT_OK) return result;
   uint16_t sign = signbit(wide) ? 0x8000 : 0;
   double size = fabs(wide);
-  if (size >= 65520.0) return FORMAT_RANGE; /* halfway to what would follow 65504 */
-  int exponent = 0;
+  if (size > 65520.0) return FORMAT_RANGE; /* halfway to what would follow 65504 */
+  int exponent = 0, side = 0;
   frexp(size, &exponent);
   /* subnormal, and 0, whose exponent is 0 by frexp: the same step as for 2^-14 */
   if (exponent < -13 || size == 0) exponent = -13;
   /* in steps of the last place, at most 2^11; rint is to even in the default mode */
-  uint32_t steps = (uint32_t)rint(ldexp(size, 11 - exponent));
+  double exact = ldexp(size, 11 - exponent), low = floor(exact);
+  uint32_t steps = (uint32_t)rint(exact);
+  if (exact - low == 0.5) {
+    result = parse_side(text, n, wide, &side);
+    if (result != FORMAT_OK) return result;
+    if (side != 0) steps = (uint32_t)low + ((side > 0) == (sign == 0));
+  }
   /* the top bit of `steps` adds 1 to the biased exponent; subnormals lack it */
-  *out = (uint16_t)(sign | (((uint32_t)(exponent + 13) << 10) + steps));
+  uint32_t bits = ((uint32_t)(exponent + 13) << 10) + steps;
+  if (bits >= 0x7c00) return FORMAT_RANGE;
+  *out = (uint16_t)(sign | bits);
   return FORMAT_OK;
 }
 

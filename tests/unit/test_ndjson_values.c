@@ -151,6 +151,14 @@ static void test_floats(void **state) {
   same("float16", "0.099975586");
   gives("float16", "65504", "65504.0");
   refuses("float16", "65520", "out of range");
+  gives("float16", "65519.99999999999999999999", "65504.0");
+  /* halfway between two of them, and as doubles also what is just beside it */
+  gives("float16", "1.00048828125", "1.0");
+  gives("float16", "1.00048828125000000000000000001", "1.0009766");
+  gives("float16", "-1.00048828125000000000000000001", "-1.0009766");
+  gives("float16", "1.00146484375", "1.0019531");
+  gives("float16", "1.00146484374999999999999999999", "1.0009766");
+  gives("float16", "-1.00146484374999999999999999999", "-1.0009766");
   same("float16", "0.0");
   same("float16", "-0.0");
   gives("float16", "1e-9", "0.0");
