@@ -112,7 +112,7 @@ int main(void) {
     pthread_join(lanes[i].thread, NULL);
   }
   if (event.type == WEIR_EVENT_FAILED) err = event.error;
-  if (pipeline) failed |= weir_pipeline_close(pipeline, 0, err.code ? NULL : &err);
+  weir_pipeline_close(pipeline, 0, err.code ? NULL : &err);
   weir_config_free(config);
   return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
 }
