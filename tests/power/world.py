@@ -114,7 +114,7 @@ class World:
         done = subprocess.run(
             [self.binary, "run", self.pipeline, "--json"], env=env, capture_output=True, text=True, timeout=SECONDS
         )
-        assert done.returncode in (0, -signal.SIGKILL) or not kill, done.stderr[-3000:]
+        assert log.exists() and (done.returncode in (0, -signal.SIGKILL) or not kill), done.stderr[-3000:]
         return done, [Record(RUN), *read_log(log)]
 
     def new_disk(self, tree=None):
@@ -180,19 +180,19 @@ class World:
             published = sorted(self.target(sink).iterdir()) if self.target(sink).is_dir() else []
             if published and decided is None:
                 decided = self.decided()
-            named = {}
-            for manifest in sorted(self.target(sink).parent.glob(f".weir/{sink}/*/commits/*.json")):
-                for file in files_of(manifest):
-                    named[file["name"]] = file["sha256"]
-            # Of what manifests that were pruned have named, only the names' attempts tell.
-            oldest = min((DATA_FILE.fullmatch(name)[1] for name in named), default="")
+            manifests = sorted(self.target(sink).parent.glob(f".weir/{sink}/*/commits/*.json"))
+            named = {file["name"]: file["sha256"] for manifest in manifests for file in files_of(manifest)}
+            # What is older than the newest manifest's floor is named by none, or by one that a cut has brought back.
+            floor = json.loads(manifests[-1].read_text())["floor"] if manifests else 0
+            kept = [file["name"] for m in manifests if int(m.stem) >= floor for file in files_of(m)]
+            oldest = min((DATA_FILE.fullmatch(name)[1] for name in kept), default="")
             ids = []
             for path in published:
                 match = DATA_FILE.fullmatch(path.name)
                 assert match, f"{path} is no published file"
                 content = path.read_bytes()
-                if not named or match[1] >= oldest:
-                    assert path.name in named, f"{path} is named by no manifest"
+                assert path.name in named or match[1] < oldest, f"{path} is named by no manifest"
+                if path.name in named:
                     assert hashlib.sha256(content).hexdigest() == named[path.name], f"{path} is torn"
                 assert decided(int(match[1])), f"{path} is visible, and its attempt is not decided"
                 ids += ids_of(content, match[4])
