@@ -109,35 +109,50 @@ CSV = {**{f"nyc-{n}": (kinds, "NA") for n, kinds in NYC.items()}, **{f"vega-{n}"
 JSON = {f"vega-{n}": kinds for n, kinds in VEGA_JSON.items()}
 
 
-@pytest.fixture(scope="module")
-def delivered(folder, weir_bin):
+def deliver(folder, weir_bin, name, given):
     """One run with a source and a sink for each file."""
     sources, sinks = {}, {}
 
-    def add(name, file, kinds, **options):
-        sources[name] = {"type": "file", "path": f"./{file}", "schema": {n: TYPES[k][0] for n, k in kinds.items()}, **options}
-        sinks[name] = {"type": "file", "path": f"./out/{name}", "from": name}
+    def add(source, file, kinds, **options):
+        schema = {n: TYPES[k][0] for n, k in kinds.items()} if given else "infer"
+        sources[source] = {"type": "file", "path": f"./{file}", "schema": schema, **options}
+        sinks[source] = {"type": "file", "path": f"./{name}/{source}", "from": source}
 
-    for name, (kinds, null) in CSV.items():
-        add(f"csv-{name}", f"{name}.csv", kinds, **{"csv.null": null})
-    for name, kinds in JSON.items():
-        add(f"json-{name}", f"{name}.ndjson", kinds)
-    (folder / "real.yaml").write_text(json.dumps({"pipeline": "real", "sources": sources, "sinks": sinks}))
-    done = subprocess.run([weir_bin, "run", "real.yaml"], cwd=folder, capture_output=True, text=True, timeout=120)
+    for file, (kinds, null) in CSV.items():
+        add(f"csv-{file}", f"{file}.csv", kinds, **{"csv.null": null})
+    for file, kinds in JSON.items():
+        add(f"json-{file}", f"{file}.ndjson", kinds)
+    (folder / f"{name}.yaml").write_text(json.dumps({"pipeline": name, "sources": sources, "sinks": sinks}))
+    done = subprocess.run([weir_bin, "run", f"{name}.yaml"], cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return folder / "out"
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def delivered(folder, weir_bin):
+    return deliver(folder, weir_bin, "given", True)
+
+
+@pytest.fixture(scope="module")
+def inferred(folder, weir_bin):
+    return deliver(folder, weir_bin, "inferred", False)
 
 
 def duckdb_columns(kinds):
     return "{" + ", ".join(f"'{name}': '{TYPES[kind][2]}'" for name, kind in kinds.items()) + "}"
 
 
-def same(want, found, read):
-    """`want`, pyarrow's table of the file, in the Parquet as pyarrow reads it, row by row in their order; and what
-    DuckDB reads from the file, which `read` is, as often as in the Parquet."""
+def same_rows(want, found):
+    """pyarrow's table of the file is in the Parquet as pyarrow reads it, row by row in their order."""
     files = sorted(found.glob("*.parquet"))
-    have = pa.concat_tables([pq.read_table(f) for f in files]).cast(want.schema)
-    assert have.equals(want)
+    have = pa.concat_tables([pq.read_table(f) for f in files])
+    assert have.column_names == want.column_names
+    assert have.cast(want.schema).equals(want)
+
+
+def same(want, found, read):
+    """Also what DuckDB reads from the file, which `read` is, as often as in the Parquet."""
+    same_rows(want, found)
     parquet = f"read_parquet('{found}/*.parquet')"
     with duckdb.connect() as connection:
         connection.sql("set timezone = 'UTC'")
@@ -147,21 +162,23 @@ def same(want, found, read):
 
 
 @pytest.mark.parametrize("name", CSV)
-def test_csv(name, folder, delivered):
+def test_csv(name, folder, delivered, inferred):
     (kinds, null), path = CSV[name], folder / f"{name}.csv"
     schema = pa.schema([(n, TYPES[k][1]) for n, k in kinds.items()])
     convert = pa.csv.ConvertOptions(column_types=schema, null_values=[null], strings_can_be_null=True, quoted_strings_can_be_null=False)
     want = pa.csv.read_csv(path, convert_options=convert)
     assert want.column_names == schema.names and want.num_rows == ROWS.get(name, want.num_rows) > 0
     options = f"header = true, auto_detect = false, quote = '\"', nullstr = '{null}', allow_quoted_nulls = false"
+    same_rows(want, inferred / f"csv-{name}")
     same(want, delivered / f"csv-{name}", f"read_csv('{path}', {options}, columns = {duckdb_columns(kinds)})")
 
 
 @pytest.mark.parametrize("name", JSON)
-def test_json(name, folder, delivered):
+def test_json(name, folder, delivered, inferred):
     kinds = JSON[name]
     schema = pa.schema([(n, pa.utf8() if k == "date32" else TYPES[k][1]) for n, k in kinds.items()])
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     want = pa.json.read_json(folder / f"{name}.ndjson", parse_options=options)
     want = want.cast(pa.schema([(n, TYPES[k][1]) for n, k in kinds.items()]))
+    same_rows(want, inferred / f"json-{name}")
     same(want, delivered / f"json-{name}", f"read_json('{folder}/{name}.json', format = 'array', columns = {duckdb_columns(kinds)})")
