@@ -215,6 +215,16 @@ static inline const uint8_t *take_double(const csv_dialect *dialect, format_colu
   return p;
 }
 
+/* The spelling that most writers use. */
+static inline const uint8_t *take_bool(const csv_dialect *dialect, format_column *col,
+                                       const uint8_t *p) {
+  size_t n = *p == 't' ? 4 : 5;
+  if (memcmp(p, n == 4 ? "true" : "false", n) != 0 || !ends_field(dialect, p[n]) ||
+      format_column_bool(col, n == 4) != FORMAT_OK)
+    return NULL;
+  return p + n;
+}
+
 static inline bool is_null(const csv_dialect *dialect, const uint8_t *p) {
   if (dialect->null_len == 0) return ends_field(dialect, *p);
   return *p == dialect->null_text[0] &&
@@ -237,9 +247,15 @@ static inline const uint8_t *take_plain(const weir_csv_decoder *decoder,
     end = take_integer(dialect, col, p);
   } else if (col->kind == FORMAT_DOUBLE) {
     end = take_double(dialect, col, p, stop);
+  } else if (col->kind == FORMAT_BOOL) {
+    end = take_bool(dialect, col, p);
   }
   if (FORMAT_LIKELY(end != NULL)) return end;
   end = find_end(m, p);
+  /* most have no blanks to be passed over */
+  if (col->kind >= FORMAT_DATE32 && col->kind <= FORMAT_TIMESTAMP &&
+      format_column_string(col, p, (size_t)(end - p)) == FORMAT_OK)
+    return end;
   return csv_value_append(dialect, col, p, (size_t)(end - p), false) == FORMAT_OK ? end
                                                                                   : NULL;
 }
