@@ -76,7 +76,7 @@ BAD_LINES = {
     "not an object": (b"[15]\n", ["not a JSON object"]),
     "two on one line": (b'{"id":15}{"id":16}\n', ["malformed JSON"]),
     "wrong type": (line(15, id="x"), ["column 'id' (int64)", "whole number"]),
-    "number in a text": (line(15, name=7), ["column 'name'"]),
+    "object in a text": (line(15, name={"a": 7}), ["column 'name'"]),
     "fraction in an integer": (line(15, id=1.5), ["column 'id' (int64)", "whole number"]),
     "beyond int8": (line(15, part=128), ["column 'part' (int8)", "out of range"]),
     "beyond int64": (b'{"id":9223372036854775808}\n', ["column 'id' (int64)", "out of range"]),

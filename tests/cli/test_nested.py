@@ -128,7 +128,7 @@ def test_arrow_to_ndjson_and_back(deliver, tmp_path):
 
 def test_a_bad_value_deep_inside_is_named(weir, tmp_path):
     good = '{"id": 1, "who": {"name": "n", "home": {"lines": ["x"]}}}\n'
-    bad = '{"id": 2, "who": {"name": "n", "home": {"lines": ["x", 5]}}}\n'
+    bad = '{"id": 2, "who": {"name": "n", "home": {"lines": ["x", [5]]}}}\n'
     (tmp_path / "in.ndjson").write_text(good + bad + good)
     source = {"type": "file", "path": "in.ndjson", "schema": TYPES}
     pipeline = {"pipeline": "bad", "sources": {"in": source}, "sinks": {"out": {"type": "file", "path": "./out", "format": "arrow"}}}
