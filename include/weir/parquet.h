@@ -11,8 +11,10 @@
  * Dictionary-typed columns keep their dictionary. The Arrow schema is kept in the key-value metadata
  * under "ARROW:schema", so that Arrow readers give back the types that Parquet itself does not have.
  *
- * Nested columns (list, struct, map, union, run-end encoded) are not written yet and are refused by
- * name; so are months-days-nanoseconds intervals.
+ * Nested columns are written as LogicalTypes.md has them: lists of any kind with `list` and `element`,
+ * maps with `key_value`, `key` and `value`. A page begins with a record. List views come back as lists and
+ * run-end encoded columns as their values; intervals are Parquet's INTERVAL, so they must not be negative
+ * and have whole milliseconds. Unions and structs without fields are refused by name.
  *
  * Threads: one at a time per writer; writers are independent of each other.
  */

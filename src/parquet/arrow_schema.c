@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "ARROW:schema", as Arrow C++ and arrow-rs write and read it: the encapsulated IPC message of the
- * schema, that is the beginning of a stream, in base64 with padding (RFC 4648, section 4). */
+/*
+ * "ARROW:schema", as Arrow C++ and arrow-rs write and read it: the encapsulated IPC message of the
+ * schema, that is the beginning of a stream, in base64 with padding (RFC 4648, section 4).
+ * List views stand there as lists and run-end encoded fields as their values: Polars 2 refuses a whole
+ * file for the sake of either, and Arrow C++ gives back the latter as their values anyway.
+ */
 #include <weir/ipc.h>
 
 #include "parquet.h"
@@ -24,12 +28,52 @@ static weir_status to_base64(const base_buf *from, base_buf *out, weir_error *er
   return WEIR_OK;
 }
 
+/* Puts the values' type in a run-end encoded field's place. */
+static int become_values(struct ArrowSchema *field) {
+  struct ArrowSchema values;
+  ArrowSchemaMove(field->children[1], &values);
+  int code = ArrowSchemaSetName(&values, field->name);
+  if (code == 0) code = ArrowSchemaSetMetadata(&values, field->metadata);
+  values.flags = (values.flags & ~(int64_t)ARROW_FLAG_NULLABLE) |
+                 (field->flags & ARROW_FLAG_NULLABLE);
+  ArrowSchemaRelease(field);
+  ArrowSchemaMove(&values, field);
+  return code;
+}
+
+/* No deeper than ARROW_MAX_DEPTH, as the schema was made. */
+static int simplify(struct ArrowSchema *field) {
+  int code = 0;
+  while (code == 0 && strcmp(field->format, "+r") == 0) code = become_values(field);
+  if (code == 0 && strcmp(field->format, "+vl") == 0)
+    code = ArrowSchemaSetFormat(field, "+l");
+  if (code == 0 && strcmp(field->format, "+vL") == 0)
+    code = ArrowSchemaSetFormat(field, "+L");
+  for (int64_t i = 0; code == 0 && i < field->n_children; i++)
+    code = simplify(field->children[i]);
+  return code;
+}
+
+static weir_status simple_schema(const weir_schema *schema, weir_schema **out,
+                                 weir_error *err) {
+  struct ArrowSchema copy = {0};
+  BASE_TRY(weir_schema_export(schema, &copy, err));
+  int code = simplify(&copy);
+  weir_status status =
+      code != 0 ? arrow_errno(err, code, "schema") : weir_schema_new(&copy, out, err);
+  if (copy.release != NULL) ArrowSchemaRelease(&copy);
+  return status;
+}
+
 weir_status parquet_arrow_schema(weir_schema *schema, char **out, weir_error *err) {
   weir_ipc_writer_options options = {.struct_size = sizeof(options)};
   weir_ipc_writer *writer = NULL;
   base_buf message = {0}, text = {0};
+  weir_schema *simple = NULL;
+  BASE_TRY(simple_schema(schema, &simple, err));
   weir_status status =
-      weir_ipc_writer_new(schema, &options, collect, &message, &writer, err);
+      weir_ipc_writer_new(simple, &options, collect, &message, &writer, err);
+  weir_schema_unref(simple);
   weir_ipc_writer_free(writer);
   if (status == WEIR_OK) status = to_base64(&message, &text, err);
   if (status == WEIR_OK) {

@@ -8,8 +8,8 @@
 /* A page's sizes are int32 (parquet.thrift, PageHeader), and a value is never split. */
 #define VALUE_MAX ((int64_t)1 << 30)
 
-static weir_status bad(const parquet_leaf *leaf, int64_t row, const char *what,
-                       weir_error *err) {
+weir_status leaf_bad(const parquet_leaf *leaf, int64_t row, const char *what,
+                     weir_error *err) {
   weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
                  "column %d '%s', row %" PRId64 " of the batch: %s", (int)leaf->column,
                  leaf->name, row, what);
@@ -61,6 +61,19 @@ static const char *fault_of(const parquet_leaf *leaf, const struct ArrowArray *a
                      ((const int32_t *)values)[2 * slot + 1] < 0
                  ? "Parquet has no negative intervals"
                  : NULL;
+    case TAKE_MONTH_DAY_NANO: {
+      const uint8_t *value = (const uint8_t *)values + 16 * slot;
+      int32_t months, days;
+      int64_t nanos;
+      memcpy(&months, value, sizeof(months));
+      memcpy(&days, value + 4, sizeof(days));
+      memcpy(&nanos, value + 8, sizeof(nanos));
+      if (months < 0 || days < 0 || nanos < 0) return "Parquet has no negative intervals";
+      if (nanos % 1000000 != 0) return "Parquet's intervals have whole milliseconds";
+      return nanos / 1000000 > UINT32_MAX
+                 ? "the interval does not fit Parquet's 32 bits of milliseconds"
+                 : NULL;
+    }
     case TAKE_VIEWS:
       return ((const union ArrowBinaryView *)values)[slot].inlined.size > VALUE_MAX
                  ? "the value is longer than 1 GiB, which no Parquet page can hold"
@@ -77,9 +90,15 @@ static const char *fault_of(const parquet_leaf *leaf, const struct ArrowArray *a
   }
 }
 
-/* Whether there is anything to look for at all. */
-static bool can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
-                     int64_t first, int64_t length) {
+weir_status leaf_check_slot(const parquet_leaf *leaf, const struct ArrowArray *array,
+                            size_t slot, int64_t row, weir_error *err) {
+  const char *fault = fault_of(leaf, array, (size_t)array->offset + slot);
+  return fault == NULL ? WEIR_OK : leaf_bad(leaf, row, fault, err);
+}
+
+bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
+                   int64_t first, int64_t length) {
+  if (length == 0) return false;
   switch (leaf->take) {
     case TAKE_SECONDS32:
     case TAKE_SECONDS64:
@@ -87,6 +106,7 @@ static bool can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
     case TAKE_DECIMAL:
     case TAKE_MONTHS:
     case TAKE_DAY_TIME:
+    case TAKE_MONTH_DAY_NANO:
       return true;
     case TAKE_VIEWS: {
       const int64_t *sizes = array->buffers[array->n_buffers - 1];
@@ -109,12 +129,12 @@ static bool can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
 weir_status leaf_check(const parquet_leaf *leaf, const struct ArrowArray *array,
                        int64_t start, int64_t length, weir_error *err) {
   int64_t first = array->offset + start;
-  if (length == 0 || !can_fail(leaf, array, first, length)) return WEIR_OK;
+  if (length == 0 || !leaf_can_fail(leaf, array, first, length)) return WEIR_OK;
   const uint8_t *valid = array->null_count != 0 ? array->buffers[0] : NULL;
   for (int64_t i = first; i < first + length; i++) {
     if (valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
     const char *fault = fault_of(leaf, array, (size_t)i);
-    if (fault != NULL) return bad(leaf, i - first, fault, err);
+    if (fault != NULL) return leaf_bad(leaf, i - first, fault, err);
   }
   return WEIR_OK;
 }

@@ -2,11 +2,14 @@
 #include "column.h"
 
 #include "bits.h"
+#include "nested.h"
 
 void context_done(parquet_context *ctx) {
   codec_done(&ctx->codec);
   parquet_pool_done(&ctx->pool);
   take_scratch_done(&ctx->take);
+  levels_done(&ctx->levels);
+  base_buf_done(&ctx->selected);
   base_buf_done(&ctx->body);
   base_buf_done(&ctx->indices);
   base_buf_done(&ctx->numbers);
@@ -23,9 +26,11 @@ void column_init(parquet_column *column, const parquet_leaf *leaf) {
 }
 
 static void open_clear(open_page *open) {
-  open->rows = open->nulls = open->n = 0;
+  open->rows = open->levels = open->nulls = open->n = 0;
   open->numbered = false;
   base_buf_clear(&open->valid);
+  base_buf_clear(&open->def);
+  base_buf_clear(&open->rep);
   base_buf_clear(&open->values);
   base_buf_clear(&open->offsets);
 }
@@ -42,7 +47,7 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   column->decided = column->numbered = column->closed = false;
   column->packed = column->compress = column->stored = false;
   column->unbounded = false;
-  column->rows = column->nulls = column->plain_bytes = 0;
+  column->rows = column->levels = column->nulls = column->plain_bytes = 0;
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));
 }
 
@@ -52,6 +57,8 @@ void column_done(parquet_column *column) {
   parquet_rope_clear(&column->pages, &dropped);
   parquet_pool_done(&dropped);
   base_buf_done(&column->open.valid);
+  base_buf_done(&column->open.def);
+  base_buf_done(&column->open.rep);
   base_buf_done(&column->open.values);
   base_buf_done(&column->open.offsets);
   base_buf_done(&column->records);
@@ -62,7 +69,8 @@ void column_done(parquet_column *column) {
 
 uint64_t column_bytes(const parquet_column *column) {
   return column->pages.size + column->dictionary_page.size + column->open.values.size +
-         column->open.offsets.size + column->open.valid.size +
+         column->open.offsets.size + column->open.valid.size + column->open.def.size +
+         column->open.rep.size +
          (column->dictionary_page.size == 0 ? column->dict.values.size : 0);
 }
 
@@ -120,21 +128,34 @@ static weir_status keep(parquet_column *column, const parquet_piece *piece, bool
                         weir_error *err) {
   open_page *open = &column->open;
   open->numbered = numbered;
-  BASE_TRY(keep_valid(open, piece, err));
+  if (piece->def == NULL) {
+    BASE_TRY(keep_valid(open, piece, err));
+  } else {
+    BASE_TRY(base_buf_append(&open->def, piece->def, piece->levels, err));
+    if (piece->rep != NULL)
+      BASE_TRY(base_buf_append(&open->rep, piece->rep, piece->levels, err));
+  }
   BASE_TRY(keep_values(column, &piece->values, numbered, err));
   open->rows += piece->rows;
+  open->levels += piece->levels;
   open->nulls += piece->nulls;
   open->n += piece->values.n;
   return WEIR_OK;
 }
 
-static weir_status flush(parquet_column *column, parquet_context *ctx, weir_error *err) {
+weir_status column_flush(parquet_column *column, parquet_context *ctx, weir_error *err) {
   open_page *open = &column->open;
   if (open->rows == 0) return WEIR_OK;
   parquet_piece piece = {.rows = open->rows,
+                         .levels = open->levels,
                          .nulls = open->nulls,
                          .valid = open->nulls > 0 ? open->valid.data : NULL,
                          .values = {open->values.data, NULL, open->n}};
+  if (column->leaf->nested) {
+    piece.valid = NULL;
+    piece.def = open->def.data;
+    piece.rep = column->leaf->max_rep > 0 ? open->rep.data : NULL;
+  }
   if (column->leaf->type == PARQUET_BYTE_ARRAY && !open->numbered && open->n > 0) {
     piece.values.offsets = (const uint32_t *)(const void *)open->offsets.data;
   }
@@ -146,18 +167,16 @@ static weir_status flush(parquet_column *column, parquet_context *ctx, weir_erro
 /* ---- pieces ----------------------------------------------------------------------------------- */
 
 /* A piece that ends its page goes there without being copied if nothing waits before it. */
-static weir_status place(parquet_column *column, parquet_context *ctx,
+weir_status column_place(parquet_column *column, parquet_context *ctx,
                          const parquet_piece *piece, bool numbered, bool last,
                          weir_error *err) {
   if (last && column->open.rows == 0)
     return page_write(column, ctx, piece, numbered, err);
   BASE_TRY(keep(column, piece, numbered, err));
-  return last ? flush(column, ctx, err) : WEIR_OK;
+  return last ? column_flush(column, ctx, err) : WEIR_OK;
 }
 
-/* Gives the rows of an Arrow dictionary that a piece names their numbers in the chunk's dictionary.
- * *full: it has no room for them. */
-static weir_status number_rows(parquet_column *column, parquet_context *ctx,
+weir_status column_number_rows(parquet_column *column, parquet_context *ctx,
                                const struct ArrowArray *dictionary, parquet_piece *piece,
                                bool *full, weir_error *err) {
   const uint32_t *rows = (const uint32_t *)(const void *)piece->values.data;
@@ -202,11 +221,11 @@ static weir_status append_numbered(parquet_column *column, parquet_context *ctx,
   parquet_piece piece;
   bool full = false;
   BASE_TRY(take_indices(column->leaf, array, start, length, &ctx->take, &piece, err));
-  BASE_TRY(number_rows(column, ctx, array->dictionary, &piece, &full, err));
+  BASE_TRY(column_number_rows(column, ctx, array->dictionary, &piece, &full, err));
   *taken = !full;
-  if (!full) return place(column, ctx, &piece, true, last, err);
+  if (!full) return column_place(column, ctx, &piece, true, last, err);
   column->closed = true;
-  return flush(column, ctx, err);
+  return column_flush(column, ctx, err);
 }
 
 static weir_status append_values(parquet_column *column, parquet_context *ctx,
@@ -222,13 +241,14 @@ static weir_status append_values(parquet_column *column, parquet_context *ctx,
     BASE_TRY(take_rows(leaf, array->dictionary, rows, piece.values.n, &ctx->take,
                        &piece.values, err));
   }
-  return place(column, ctx, &piece, false, last, err);
+  return column_place(column, ctx, &piece, false, last, err);
 }
 
 weir_status column_append(parquet_column *column, parquet_context *ctx,
                           const struct ArrowArray *array, size_t start, size_t length,
                           weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
+  if (leaf->nested) return nested_append(column, ctx, array, start, length, err);
   bool encoded = leaf->node->dictionary != NULL && leaf->type != PARQUET_BOOLEAN;
   while (length > 0) {
     size_t room = ctx->page_rows - column->open.rows;
@@ -253,6 +273,6 @@ weir_status column_append(parquet_column *column, parquet_context *ctx,
 }
 
 weir_status column_finish(parquet_column *column, parquet_context *ctx, weir_error *err) {
-  BASE_TRY(flush(column, ctx, err));
+  BASE_TRY(column_flush(column, ctx, err));
   return column->numbered ? page_write_dictionary(column, ctx, err) : WEIR_OK;
 }

@@ -6,19 +6,21 @@
 #include "choose.h"
 #include "codec.h"
 #include "dict.h"
-#include "take.h"
+#include "levels.h"
 
 /* What all columns of a writer share; scratch is used within one call. */
 typedef struct parquet_context {
   parquet_codec codec;
   parquet_pool pool;
   take_scratch take;
-  base_buf body;    /* a page before compression */
-  base_buf indices; /* dictionary numbers of a page, or lengths */
-  base_buf numbers; /* dictionary numbers of a piece */
-  base_buf map;     /* rows of an Arrow dictionary to dictionary numbers */
-  base_buf fresh;   /* rows that have no number yet; entries of a page */
-  base_buf entries; /* values of a page's entries */
+  parquet_levels levels;
+  base_buf selected; /* slots that hold values */
+  base_buf body;     /* a page before compression */
+  base_buf indices;  /* dictionary numbers of a page, or lengths */
+  base_buf numbers;  /* dictionary numbers of a piece */
+  base_buf map;      /* rows of an Arrow dictionary to dictionary numbers */
+  base_buf fresh;    /* rows that have no number yet; entries of a page */
+  base_buf entries;  /* values of a page's entries */
   base_buf entry_offsets;
   base_buf header;
   size_t page_rows, page_bytes;
@@ -37,9 +39,10 @@ typedef struct page_record {
 
 /* Values and levels that wait for their page to fill up. */
 typedef struct open_page {
-  size_t rows, nulls, n;
-  bool numbered;  /* values are dictionary numbers */
-  base_buf valid; /* only when nulls > 0 */
+  size_t rows, levels, nulls, n;
+  bool numbered;     /* values are dictionary numbers */
+  base_buf valid;    /* only when nulls > 0 */
+  base_buf def, rep; /* of a nested column, in its place */
   base_buf values, offsets;
 } open_page;
 
@@ -59,8 +62,9 @@ typedef struct parquet_column {
   bool stored; /* data pages do not shrink, though the dictionary does */
   bool width_known,
       round_width; /* learnt once a file: whether whole nibbles and bytes compress better */
-  bool unbounded;              /* a page with values has no bounds: no column index */
-  uint64_t rows, nulls;        /* of finished pages */
+  bool unbounded;               /* a page with values has no bounds: no column index */
+  uint64_t rows, levels, nulls; /* of finished pages */
+  size_t rows_at_once;          /* of a nested column */
   uint64_t plain_bytes;        /* finished pages with their headers, before compression */
   uint32_t encoding_pages[10]; /* data pages by encoding */
 } parquet_column;
@@ -72,6 +76,16 @@ void column_done(parquet_column *column);
 weir_status column_append(parquet_column *column, parquet_context *ctx,
                           const struct ArrowArray *array, size_t start, size_t length,
                           weir_error *err);
+/* Adds a piece to the open page, which ends with it if it is the last; flush ends it at once. */
+weir_status column_place(parquet_column *column, parquet_context *ctx,
+                         const parquet_piece *piece, bool numbered, bool last,
+                         weir_error *err);
+weir_status column_flush(parquet_column *column, parquet_context *ctx, weir_error *err);
+/* Gives the rows of an Arrow dictionary that a piece names their numbers in the chunk's dictionary.
+ * *full: it has no room for them. */
+weir_status column_number_rows(parquet_column *column, parquet_context *ctx,
+                               const struct ArrowArray *dictionary, parquet_piece *piece,
+                               bool *full, weir_error *err);
 /* Writes the open page and the dictionary's. */
 weir_status column_finish(parquet_column *column, parquet_context *ctx, weir_error *err);
 /* Forgets the chunk; its memory goes back to the pool. */

@@ -12,6 +12,10 @@ size_t encode_hybrid_bound(size_t n, unsigned width);
 uint8_t *encode_hybrid(uint32_t *values, size_t n, unsigned width, uint8_t *out);
 /* Definition levels of 0 and 1 taken from a bitmap that begins at bit 0; `ones` of its n bits are set. */
 uint8_t *encode_hybrid_bitmap(const uint8_t *bits, size_t n, size_t ones, uint8_t *out);
+/* Levels of nested columns, a byte each, all below 1 << width; width is 1 to 8. Reads PARQUET_SLACK bytes
+ * behind the last one. */
+size_t encode_levels_bound(size_t n);
+uint8_t *encode_levels(const uint8_t *levels, size_t n, unsigned width, uint8_t *out);
 
 /* "Delta Encoding (DELTA_BINARY_PACKED = 5)". */
 size_t encode_delta_bound(size_t n, size_t width);

@@ -40,6 +40,8 @@ static TYPE(integer_type, C, "IntType", integer_rows);
 #define C parquet_logical_type
 static const thrift_field logical_rows[] = {
     SUB(PARQUET_LOGICAL_STRING, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_MAP, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_LIST, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_DECIMAL, C, decimal, decimal_type),
     SUB(PARQUET_LOGICAL_DATE, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_TIME, C, time, time_type),

@@ -51,6 +51,8 @@ static const simple_row simple_rows[] = {
      0, PARQUET_CONVERTED_INTERVAL, 0},
     {NANOARROW_TYPE_INTERVAL_DAY_TIME, TAKE_DAY_TIME, PARQUET_FIXED, 12, 0, 0, ORDER_NONE,
      0, 0, PARQUET_CONVERTED_INTERVAL, 0},
+    {NANOARROW_TYPE_INTERVAL_MONTH_DAY_NANO, TAKE_MONTH_DAY_NANO, PARQUET_FIXED, 12, 0, 0,
+     ORDER_NONE, 0, 0, PARQUET_CONVERTED_INTERVAL, 0},
     {NANOARROW_TYPE_STRING, TAKE_BYTES, PARQUET_BYTE_ARRAY, 0, 0, 1, ORDER_BYTES, 0, 0,
      PARQUET_CONVERTED_UTF8, PARQUET_LOGICAL_STRING},
     {NANOARROW_TYPE_LARGE_STRING, TAKE_BYTES, PARQUET_BYTE_ARRAY, 0, 0, 1, ORDER_BYTES, 0,
@@ -164,15 +166,16 @@ static weir_status init_decimal(parquet_leaf *leaf, const struct ArrowSchemaView
   return WEIR_OK;
 }
 
-static weir_status refuse(const parquet_leaf *leaf, weir_error *err) {
+weir_status leaf_refuse(const parquet_leaf *leaf, const char *why, weir_error *err) {
   char type[128];
   weir_type_format(leaf->node->schema, type, sizeof(type));
-  const char *why = leaf->node->n_children > 0
-                        ? "nested columns are not written to Parquet yet; flatten it"
-                        : "this type has no Parquet mapping; cast it";
   weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0, "column %d '%s' of type %s: %s",
                  (int)leaf->column, leaf->name, type, why);
   return weir_error_at(err, WEIR_E_NOT_IMPLEMENTED, -1, leaf->column);
+}
+
+static weir_status refuse(const parquet_leaf *leaf, weir_error *err) {
+  return leaf_refuse(leaf, "this type has no Parquet mapping; cast it", err);
 }
 
 static weir_status init_values(parquet_leaf *leaf, weir_error *err) {
@@ -206,28 +209,17 @@ static weir_status init_values(parquet_leaf *leaf, weir_error *err) {
   }
 }
 
-weir_status leaf_init(parquet_leaf *leaf, const arrow_node *node, int32_t column,
-                      weir_error *err) {
-  *leaf = (parquet_leaf){.node = node, .column = column};
-  leaf->name = node->schema->name != NULL ? node->schema->name : "";
-  leaf->values = node->dictionary != NULL ? node->dictionary : node;
+weir_status leaf_init_values(parquet_leaf *leaf, weir_error *err) {
+  leaf->values = leaf->node->dictionary != NULL ? leaf->node->dictionary : leaf->node;
   leaf->source_width = (uint32_t)leaf->values->width;
   if (leaf->values->dictionary != NULL || leaf->values->n_children > 0)
     return refuse(leaf, err);
   BASE_TRY(init_values(leaf, err));
-  bool nullable =
-      (node->schema->flags & ARROW_FLAG_NULLABLE) != 0 || leaf->take == TAKE_NOTHING;
-  leaf->max_def = nullable ? 1 : 0;
   parquet_schema_element *element = &leaf->element;
   THRIFT_SET(element, 1);
   element->type = leaf->type;
-  if (leaf->type == PARQUET_FIXED) {
-    THRIFT_SET(element, 2);
-    element->type_length = (int32_t)leaf->width;
-  }
-  THRIFT_SET(element, 3);
-  element->repetition = nullable ? PARQUET_OPTIONAL : PARQUET_REQUIRED;
-  THRIFT_SET(element, 4);
-  element->name = (thrift_binary){(const uint8_t *)leaf->name, strlen(leaf->name)};
+  if (leaf->type != PARQUET_FIXED) return WEIR_OK;
+  THRIFT_SET(element, 2);
+  element->type_length = (int32_t)leaf->width;
   return WEIR_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How each Arrow column is kept in Parquet (LogicalTypes.md): one leaf a flat column. A nested column
- * would give several leaves with a path and higher levels; nothing below the leaf cares.
+ * How Arrow columns are kept in Parquet (LogicalTypes.md): a flat column is one leaf; a nested one has a
+ * leaf for each primitive field in it, with the way down to it. Nothing below the levels cares.
  */
 #ifndef WEIR_PARQUET_LEAF_H
 #define WEIR_PARQUET_LEAF_H
@@ -24,16 +24,29 @@ enum leaf_take {
   TAKE_DECIMAL, /* 16 or 32 bytes to INT32, INT64 or the least FIXED that holds the precision */
   TAKE_MONTHS, /* INTERVAL: months, days, milliseconds, each uint32 */
   TAKE_DAY_TIME,
+  TAKE_MONTH_DAY_NANO,
   TAKE_BYTES, /* offsets and data */
   TAKE_VIEWS
 };
 
+/* One field on the way from a column to a leaf. */
+typedef struct level_step {
+  const arrow_node *node;
+  int64_t child; /* of a struct: which one follows */
+  bool nullable;
+} level_step;
+
 typedef struct parquet_leaf {
-  const char *name;       /* borrowed from the schema */
-  const arrow_node *node; /* the column */
+  const char *name;       /* of a nested one its path, with dots; for messages */
+  const arrow_node *node; /* the field */
   const arrow_node
-      *values; /* the node of the values: the dictionary's, else the column itself */
-  int32_t column;
+      *values;    /* the node of the values: the dictionary's, else the field itself */
+  int32_t column; /* of the batch */
+  bool nested;    /* levels come from `steps`, else from the column's validity alone */
+  level_step *steps;
+  size_t n_steps;
+  thrift_binary *path; /* ColumnMetaData.path_in_schema */
+  size_t n_path;
   enum parquet_type type;
   uint32_t width;        /* bytes of a value; 0: BYTE_ARRAY and BOOLEAN */
   uint32_t source_width; /* of a slot in the Arrow array; of offsets for TAKE_BYTES */
@@ -45,13 +58,22 @@ typedef struct parquet_leaf {
   parquet_schema_element element;
 } parquet_leaf;
 
-/* Refuses what has no mapping, naming the column. The leaf borrows from the node. */
-weir_status leaf_init(parquet_leaf *leaf, const arrow_node *node, int32_t column,
-                      weir_error *err);
+/* The physical and logical type for the field's values, into leaf->element too. Refuses what has no
+ * mapping. The leaf borrows from the node; name, node and column are set. */
+weir_status leaf_init_values(parquet_leaf *leaf, weir_error *err);
+weir_status leaf_refuse(const parquet_leaf *leaf, const char *why, weir_error *err);
 
 /* Whether every valid value of `array` can be kept: WEIR_E_BAD_DATA with row and column of the first
  * that cannot. Nothing else in the writer can fail for the sake of a value. */
 weir_status leaf_check(const parquet_leaf *leaf, const struct ArrowArray *array,
                        int64_t start, int64_t length, weir_error *err);
+/* Whether any of these slots, counted without array->offset, could be refused. */
+bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
+                   int64_t first, int64_t length);
+/* leaf_check of one valid slot; `row` is for the message. */
+weir_status leaf_check_slot(const parquet_leaf *leaf, const struct ArrowArray *array,
+                            size_t slot, int64_t row, weir_error *err);
+weir_status leaf_bad(const parquet_leaf *leaf, int64_t row, const char *what,
+                     weir_error *err);
 
 #endif

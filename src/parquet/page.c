@@ -10,12 +10,25 @@ static size_t bytes_total(const parquet_values *values) {
   return values->offsets == NULL ? 0 : values->offsets[values->n] - values->offsets[0];
 }
 
-static size_t levels_bound(size_t rows) {
-  return rows / 8 + 32;
+static size_t levels_bound(const parquet_piece *piece) {
+  return piece->def == NULL ? piece->rows / 8 + 32
+                            : 2 * (encode_levels_bound(piece->levels) + 4);
 }
 
+static uint8_t *put_nested(const uint8_t *levels, size_t n, uint8_t max, uint8_t *out) {
+  if (max == 0) return out;
+  uint8_t *end = encode_levels(levels, n, parquet_width(max), out + 4);
+  parquet_store32(out, (uint32_t)(end - out - 4));
+  return end;
+}
+
+/* "Data Pages": repetition levels, then definition levels, each unless all are 0 by the schema. */
 static uint8_t *put_levels(const parquet_leaf *leaf, const parquet_piece *piece,
                            uint8_t *out) {
+  if (piece->def != NULL) {
+    out = put_nested(piece->rep, piece->levels, leaf->max_rep, out);
+    return put_nested(piece->def, piece->levels, leaf->max_def, out);
+  }
   if (leaf->max_def == 0) return out;
   uint8_t *end = encode_hybrid_bitmap(piece->valid, piece->rows,
                                       piece->rows - piece->nulls, out + 4);
@@ -95,7 +108,7 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
   const parquet_leaf *leaf = column->leaf;
   const parquet_values *values = &piece->values;
   BASE_TRY(parquet_reserve(
-      &ctx->body, levels_bound(piece->rows) + values_bound(leaf, values, encoding), err));
+      &ctx->body, levels_bound(piece) + values_bound(leaf, values, encoding), err));
   uint8_t *out = put_levels(leaf, piece, ctx->body.data);
   const void *data = values->data;
   switch (encoding) {
@@ -403,7 +416,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   header.type = PARQUET_DATA_PAGE;
   header.data_page =
       (parquet_data_page_header){.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
-                                 .num_values = (int32_t)piece->rows,
+                                 .num_values = (int32_t)piece->levels,
                                  .encoding = encoding,
                                  .definition_level_encoding = PARQUET_RLE,
                                  .repetition_level_encoding = PARQUET_RLE};
@@ -414,6 +427,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   column->numbered |= numbers != NULL;
   column->encoding_pages[encoding]++;
   column->rows += piece->rows;
+  column->levels += piece->levels;
   column->nulls += piece->nulls;
   return WEIR_OK;
 }

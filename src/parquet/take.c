@@ -13,16 +13,12 @@ void take_scratch_done(take_scratch *scratch) {
 
 /* ---- levels ----------------------------------------------------------------------------------- */
 
-static bool may_have_nulls(const struct ArrowArray *array) {
-  return array->null_count != 0 && array->n_buffers > 0 && array->buffers[0] != NULL;
-}
-
 static weir_status take_valid(const struct ArrowArray *array, size_t start, size_t length,
                               base_buf *room, parquet_piece *out, weir_error *err) {
-  out->rows = length;
+  out->rows = out->levels = length;
   out->nulls = 0;
   out->valid = NULL;
-  if (!may_have_nulls(array)) return WEIR_OK;
+  if (!take_may_have_nulls(array)) return WEIR_OK;
   BASE_TRY(parquet_reserve(room, length / 8 + 16, err));
   bits_copy(room->data, 0, array->buffers[0], (size_t)array->offset + start, length);
   memset(room->data + (length + 7) / 8, 0, 16);
@@ -207,6 +203,9 @@ static void intervals(const parquet_leaf *leaf, const uint8_t *in, size_t n,
     memset(out, 0, 12);
     if (leaf->take == TAKE_MONTHS) {
       parquet_store32(out, load_u32(in + 4 * i));
+    } else if (leaf->take == TAKE_MONTH_DAY_NANO) {
+      memcpy(out, in + 16 * i, 8);
+      parquet_store32(out + 8, (uint32_t)(parquet_load64(in + 16 * i + 8) / 1000000));
     } else {
       parquet_store32(out + 4, load_u32(in + 8 * i));
       parquet_store32(out + 8, load_u32(in + 8 * i + 4));
@@ -267,7 +266,6 @@ static size_t slot_bytes(const parquet_leaf *leaf, const struct ArrowArray *arra
   return (size_t)(offset_at(&from, slot + 1) - offset_at(&from, slot));
 }
 
-/* The row of the dictionary that a slot names; a null slot may name none at all. */
 static size_t index_at(const parquet_leaf *leaf, const struct ArrowArray *array,
                        size_t slot) {
   const void *indices = array->buffers[1];
@@ -284,6 +282,21 @@ static size_t index_at(const parquet_leaf *leaf, const struct ArrowArray *array,
     default:
       return (size_t)((const uint64_t *)indices)[slot];
   }
+}
+
+size_t take_index_at(const parquet_leaf *leaf, const struct ArrowArray *array,
+                     size_t slot) {
+  return index_at(leaf, array, (size_t)array->offset + slot);
+}
+
+size_t take_slot_bytes(const parquet_leaf *leaf, const struct ArrowArray *array,
+                       size_t slot) {
+  slot += (size_t)array->offset;
+  const struct ArrowArray *dictionary = array->dictionary;
+  if (dictionary == NULL) return slot_bytes(leaf, array, slot);
+  slot = index_at(leaf, array, slot);
+  if (slot >= (size_t)dictionary->length) return 0;
+  return slot_bytes(leaf, dictionary, (size_t)dictionary->offset + slot);
 }
 
 size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
@@ -317,10 +330,33 @@ size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t
   return fit < 1 ? 1 : fit;
 }
 
+/* Values of the piece's slots from `start`; rows, nulls and valid of the piece are known. */
+static weir_status take_valid_slots(const parquet_leaf *leaf,
+                                    const struct ArrowArray *array, size_t start,
+                                    take_scratch *scratch, parquet_piece *piece,
+                                    weir_error *err) {
+  size_t first = (size_t)array->offset + start;
+  const uint8_t *buffer = array->buffers[1];
+  if (leaf->take == TAKE_VIEWS) {
+    return raw_views(array, first, piece, NULL, scratch, &piece->values, err);
+  }
+  if (leaf->take == TAKE_BYTES) {
+    bytes_source from = {array->buffers[2], buffer + first * leaf->source_width,
+                         leaf->source_width};
+    return raw_bytes(&from, piece, scratch, &piece->values, err);
+  }
+  if (leaf->take == TAKE_BITS) {
+    return raw_bits(buffer, first, piece, scratch, &piece->values, err);
+  }
+  BASE_TRY(raw_fixed(buffer + first * leaf->source_width, leaf->source_width, piece,
+                     &scratch->raw, &piece->values, err));
+  return convert(leaf, &scratch->values, &piece->values, err);
+}
+
 weir_status take_slots(const parquet_leaf *leaf, const struct ArrowArray *array,
                        size_t start, size_t length, take_scratch *scratch,
                        parquet_piece *out, weir_error *err) {
-  *out = (parquet_piece){.rows = length};
+  *out = (parquet_piece){.rows = length, .levels = length};
   if (leaf->take == TAKE_NOTHING) {
     BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
     memset(scratch->valid.data, 0, length / 8 + 16);
@@ -329,35 +365,20 @@ weir_status take_slots(const parquet_leaf *leaf, const struct ArrowArray *array,
     return WEIR_OK;
   }
   BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
-  size_t first = (size_t)array->offset + start;
-  const uint8_t *buffer = array->buffers[1];
-  if (leaf->take == TAKE_VIEWS) {
-    return raw_views(array, first, out, NULL, scratch, &out->values, err);
-  }
-  if (leaf->take == TAKE_BYTES) {
-    bytes_source from = {array->buffers[2], buffer + first * leaf->source_width,
-                         leaf->source_width};
-    return raw_bytes(&from, out, scratch, &out->values, err);
-  }
-  if (leaf->take == TAKE_BITS) {
-    return raw_bits(buffer, first, out, scratch, &out->values, err);
-  }
-  BASE_TRY(raw_fixed(buffer + first * leaf->source_width, leaf->source_width, out,
-                     &scratch->raw, &out->values, err));
-  return convert(leaf, &scratch->values, &out->values, err);
+  return take_valid_slots(leaf, array, start, scratch, out, err);
 }
 
 weir_status take_indices(const parquet_leaf *leaf, const struct ArrowArray *array,
                          size_t start, size_t length, take_scratch *scratch,
                          parquet_piece *out, weir_error *err) {
-  *out = (parquet_piece){.rows = length};
+  *out = (parquet_piece){.rows = length, .levels = length};
   const struct ArrowArray *dictionary = array->dictionary;
   BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
   BASE_TRY(parquet_reserve(&scratch->indices, (length + 8) * sizeof(uint32_t), err));
   BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
   uint32_t *rows = (uint32_t *)(void *)scratch->indices.data;
   size_t first = (size_t)array->offset + start;
-  const uint8_t *holes = may_have_nulls(dictionary) ? dictionary->buffers[0] : NULL;
+  const uint8_t *holes = take_may_have_nulls(dictionary) ? dictionary->buffers[0] : NULL;
   bool typeless = leaf->take == TAKE_NOTHING;
   if ((holes != NULL || typeless) && out->valid == NULL) {
     memset(scratch->valid.data, 0, length / 8 + 16);
@@ -438,4 +459,36 @@ weir_status take_rows(const parquet_leaf *leaf, const struct ArrowArray *diction
   }
   *out = (parquet_values){scratch->raw.data, NULL, n};
   return convert(leaf, &scratch->values, out, err);
+}
+
+/* ---- selected slots --------------------------------------------------------------------------- */
+
+weir_status take_selected(const parquet_leaf *leaf, const struct ArrowArray *array,
+                          const take_selection *selection, take_scratch *scratch,
+                          parquet_values *out, weir_error *err) {
+  if (selection->rows != NULL) {
+    return take_rows(leaf, array, selection->rows, selection->length, scratch, out, err);
+  }
+  parquet_piece piece = {
+      .rows = selection->length, .nulls = selection->nulls, .valid = selection->valid};
+  BASE_TRY(take_valid_slots(leaf, array, selection->start, scratch, &piece, err));
+  *out = piece.values;
+  return WEIR_OK;
+}
+
+weir_status take_selected_indices(const parquet_leaf *leaf,
+                                  const struct ArrowArray *array,
+                                  const take_selection *selection, take_scratch *scratch,
+                                  parquet_values *out, weir_error *err) {
+  size_t n = selection->length, count = 0;
+  BASE_TRY(parquet_reserve(&scratch->indices, (n + 8) * sizeof(uint32_t), err));
+  uint32_t *rows = (uint32_t *)(void *)scratch->indices.data;
+  const uint8_t *valid = selection->rows == NULL ? selection->valid : NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    size_t slot = selection->rows != NULL ? selection->rows[i] : selection->start + i;
+    rows[count++] = (uint32_t)take_index_at(leaf, array, slot);
+  }
+  *out = (parquet_values){scratch->indices.data, NULL, count};
+  return WEIR_OK;
 }

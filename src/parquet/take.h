@@ -14,12 +14,13 @@ typedef struct parquet_values {
   size_t n;
 } parquet_values;
 
-/* `rows` slots. A flat column has one level a row: valid is a bitmap from bit 0, padded with zeros to
- * 64 bits, or NULL when no slot is null. (A nested column would carry arrays of definition and
- * repetition levels in its place; the values are the same.) */
+/* Some rows of a leaf. A flat column has one level a row: valid is a bitmap from bit 0, padded with zeros
+ * to 64 bits, or NULL when no slot is null. A nested one has `levels` bytes of definition levels, and of
+ * repetition levels if it repeats, in its place. nulls = levels - values.n. */
 typedef struct parquet_piece {
-  size_t rows, nulls;
+  size_t rows, levels, nulls;
   const uint8_t *valid;
+  const uint8_t *def, *rep;
   parquet_values values;
 } parquet_piece;
 
@@ -29,6 +30,35 @@ typedef struct take_scratch {
 } take_scratch;
 
 void take_scratch_done(take_scratch *scratch);
+
+static inline bool take_may_have_nulls(const struct ArrowArray *array) {
+  return array->null_count != 0 && array->n_buffers > 0 && array->buffers[0] != NULL;
+}
+
+/* Row of the dictionary that a slot, counted from the array's first, names. A null slot may name none. */
+size_t take_index_at(const parquet_leaf *leaf, const struct ArrowArray *array,
+                     size_t slot);
+/* Bytes that a slot's value takes; of a null slot anything. */
+size_t take_slot_bytes(const parquet_leaf *leaf, const struct ArrowArray *array,
+                       size_t slot);
+
+/* Slots of an array that hold values, counted from its first: those of [start, start + length) whose bit
+ * in `valid` is set (NULL: all; else padded as a piece's), or `rows` one by one. */
+typedef struct take_selection {
+  size_t start, length, nulls;
+  const uint8_t *valid;
+  const uint32_t *rows; /* length of them; start, nulls and valid are not in use */
+} take_selection;
+
+/* Values of a column without a dictionary. */
+weir_status take_selected(const parquet_leaf *leaf, const struct ArrowArray *array,
+                          const take_selection *selection, take_scratch *scratch,
+                          parquet_values *out, weir_error *err);
+/* Row numbers of the dictionary, as take_indices gives them; none names a null. */
+weir_status take_selected_indices(const parquet_leaf *leaf,
+                                  const struct ArrowArray *array,
+                                  const take_selection *selection, take_scratch *scratch,
+                                  parquet_values *out, weir_error *err);
 
 /* How many slots from `start`, at least 1 and at most `length`, hold about `budget` bytes of values. */
 size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,

@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "column.h"
+#include "nested.h"
 #include "parquet.h"
+#include "schema.h"
 
 #define GROUP_ROWS (UINT64_C(1) << 20)
 /* Encoded bytes, which is what a row group takes in memory here. The customary 128 MiB are of a writer
@@ -58,7 +59,7 @@ void weir_parquet_options_init(weir_parquet_options *options) {
 /* A chunk of a row group that has been written. */
 typedef struct written_chunk {
   uint64_t offset, dictionary_size, size, plain_size;
-  uint64_t nulls;
+  uint64_t levels, nulls;
   uint32_t encoding_pages[10];
   enum parquet_codec_id codec;
   bool numbered, has_bounds, min_exact, max_exact;
@@ -78,7 +79,8 @@ struct weir_parquet_writer {
   void *ctx;
   weir_parquet_options options;
   parquet_context context;
-  parquet_leaf *leaves;
+  parquet_schema elements;
+  parquet_leaf *leaves; /* of elements, n_columns */
   parquet_column *columns;
   size_t n_columns;
   bool has_dictionaries, broken, finished;
@@ -96,19 +98,16 @@ struct weir_parquet_writer {
 /* ---- making ----------------------------------------------------------------------------------- */
 
 static weir_status init_leaves(weir_parquet_writer *w, weir_error *err) {
-  const arrow_node *root = arrow_schema_root(w->schema);
-  w->n_columns = (size_t)root->n_children;
-  if (w->n_columns == 0) {
-    return weir_error_set(err, WEIR_E_SCHEMA, 0, "Parquet writer: a file needs a column");
-  }
-  w->leaves = base_calloc(w->n_columns, sizeof(*w->leaves), err);
+  weir_status status =
+      parquet_schema_init(&w->elements, arrow_schema_root(w->schema), err);
+  if (status != WEIR_OK) return weir_error_prefix(err, status, "Parquet writer");
+  w->leaves = parquet_schema_leaves(&w->elements, &w->n_columns);
   w->columns = base_calloc(w->n_columns, sizeof(*w->columns), err);
-  if (w->leaves == NULL || w->columns == NULL) return WEIR_E_NOMEM;
+  if (w->columns == NULL) return WEIR_E_NOMEM;
   for (size_t i = 0; i < w->n_columns; i++) {
-    BASE_TRY(leaf_init(&w->leaves[i], &root->children[i], (int32_t)i, err));
-    w->has_dictionaries |= root->children[i].dictionary != NULL;
+    w->has_dictionaries |= w->leaves[i].node->dictionary != NULL;
+    column_init(&w->columns[i], &w->leaves[i]);
   }
-  for (size_t i = 0; i < w->n_columns; i++) column_init(&w->columns[i], &w->leaves[i]);
   return WEIR_OK;
 }
 
@@ -177,7 +176,7 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
   for (size_t i = 0; w->columns != NULL && i < w->n_columns; i++)
     column_done(&w->columns[i]);
   free(w->columns);
-  free(w->leaves);
+  parquet_schema_done(&w->elements);
   context_done(&w->context);
   base_buf_done(&w->groups);
   base_buf_done(&w->chunks);
@@ -194,15 +193,9 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
 weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err) {
   weir_schema *copy = NULL;
   BASE_TRY(weir_schema_copy(schema, &copy, err));
-  const arrow_node *root = arrow_schema_root(copy);
-  weir_status status = WEIR_OK;
-  if (root->n_children == 0) {
-    status = weir_error_set(err, WEIR_E_SCHEMA, 0, "a Parquet file needs a column");
-  }
-  for (int64_t i = 0; status == WEIR_OK && i < root->n_children; i++) {
-    parquet_leaf leaf;
-    status = leaf_init(&leaf, &root->children[i], (int32_t)i, err);
-  }
+  parquet_schema elements = {0};
+  weir_status status = parquet_schema_init(&elements, arrow_schema_root(copy), err);
+  parquet_schema_done(&elements);
   weir_schema_unref(copy);
   return status;
 }
@@ -239,6 +232,7 @@ static weir_status write_chunk(weir_parquet_writer *w, parquet_column *column,
       .dictionary_size = column->dictionary_page.size,
       .size = column->dictionary_page.size + column->pages.size,
       .plain_size = column->plain_bytes,
+      .levels = column->levels,
       .nulls = column->nulls,
       .numbered = column->numbered,
       .codec = column->compress ? w->context.codec.id : PARQUET_UNCOMPRESSED};
@@ -291,8 +285,10 @@ static weir_status check_batch(weir_parquet_writer *w, weir_batch *batch,
     BASE_TRY(arrow_indices_check(arrow_schema_root(w->schema), array, NULL, err));
   }
   for (size_t i = 0; i < w->n_columns; i++) {
-    const struct ArrowArray *column = array->children[i];
-    if (column->dictionary != NULL) {
+    const struct ArrowArray *column = array->children[w->leaves[i].column];
+    if (w->leaves[i].nested) {
+      BASE_TRY(nested_check(&w->leaves[i], column, &w->context.levels, err));
+    } else if (column->dictionary != NULL) {
       BASE_TRY(leaf_check(&w->leaves[i], column->dictionary, 0,
                           column->dictionary->length, err));
     } else {
@@ -312,7 +308,8 @@ static weir_status append_rows(weir_parquet_writer *w, const struct ArrowArray *
     if (part > PAGE_ROWS) part = PAGE_ROWS;
     w->buffered = 0;
     for (size_t i = 0; i < w->n_columns; i++) {
-      BASE_TRY(column_append(&w->columns[i], &w->context, array->children[i],
+      BASE_TRY(column_append(&w->columns[i], &w->context,
+                             array->children[w->leaves[i].column],
                              (size_t)array->offset + done, part, err));
       w->buffered += column_bytes(&w->columns[i]);
     }
@@ -372,7 +369,6 @@ static void fill_statistics(const weir_parquet_writer *w, const written_chunk *c
 typedef struct chunk_lists {
   int32_t encodings[12];
   parquet_encoding_stats stats[12];
-  thrift_binary path;
 } chunk_lists;
 
 static void fill_encodings(const written_chunk *chunk, chunk_lists *lists,
@@ -396,8 +392,8 @@ static void fill_encodings(const written_chunk *chunk, chunk_lists *lists,
 }
 
 static void fill_chunk(const weir_parquet_writer *w, const parquet_leaf *leaf,
-                       const written_group *group, const written_chunk *chunk,
-                       uint64_t indexes, chunk_lists *lists, parquet_column_chunk *out) {
+                       const written_chunk *chunk, uint64_t indexes, chunk_lists *lists,
+                       parquet_column_chunk *out) {
   *out = (parquet_column_chunk){.has = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5};
   /* "file_offset: deprecated, should be 0". */
   out->offset_index_offset = (int64_t)(indexes + chunk->offsets_at);
@@ -413,9 +409,8 @@ static void fill_chunk(const weir_parquet_writer *w, const parquet_leaf *leaf,
   meta->type = leaf->type;
   meta->codec = (int32_t)chunk->codec;
   fill_encodings(chunk, lists, meta);
-  lists->path = leaf->element.name;
-  meta->path_in_schema = (thrift_list){&lists->path, 1};
-  meta->num_values = (int64_t)group->rows;
+  meta->path_in_schema = (thrift_list){leaf->path, leaf->n_path};
+  meta->num_values = (int64_t)chunk->levels;
   meta->total_uncompressed_size = (int64_t)chunk->plain_size;
   meta->total_compressed_size = (int64_t)chunk->size;
   meta->data_page_offset = (int64_t)(chunk->offset + chunk->dictionary_size);
@@ -437,7 +432,7 @@ static weir_status encode_groups(weir_parquet_writer *w, uint64_t indexes, base_
   weir_status status = columns != NULL && lists != NULL ? WEIR_OK : WEIR_E_NOMEM;
   for (size_t g = 0; status == WEIR_OK && g < n; g++) {
     for (size_t i = 0; i < w->n_columns; i++, chunk++) {
-      fill_chunk(w, &w->leaves[i], &groups[g], chunk, indexes, &lists[i], &columns[i]);
+      fill_chunk(w, &w->leaves[i], chunk, indexes, &lists[i], &columns[i]);
     }
     parquet_row_group group = {.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 5 | 1u << 6,
                                .columns = {columns, w->n_columns},
@@ -481,22 +476,17 @@ static size_t fill_metadata(const weir_parquet_writer *w, parquet_key_value *pai
 static weir_status encode_footer(weir_parquet_writer *w, const base_buf *groups,
                                  base_buf *out, weir_error *err) {
   size_t n = w->n_columns;
-  parquet_schema_element *schema = base_calloc(n + 1, sizeof(*schema), err);
   parquet_column_order *orders = base_calloc(n, sizeof(*orders), err);
   parquet_key_value *pairs = base_calloc(w->n_metadata + 1, sizeof(*pairs), err);
   weir_status status = WEIR_E_NOMEM;
-  if (schema == NULL || orders == NULL || pairs == NULL) goto out;
-  schema[0] = (parquet_schema_element){
-      .has = 1u << 4 | 1u << 5, .name = text_of("schema"), .num_children = (int32_t)n};
-  for (size_t i = 0; i < n; i++) {
-    schema[i + 1] = w->leaves[i].element;
-    orders[i].has = 1u << 1;
-  }
+  if (orders == NULL || pairs == NULL) goto out;
+  for (size_t i = 0; i < n; i++) orders[i].has = 1u << 1;
   size_t n_pairs = fill_metadata(w, pairs);
   parquet_file_meta meta = {
       .has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7,
       .version = 2,
-      .schema = {schema, n + 1},
+      .schema = {w->elements.elements.data,
+                 w->elements.elements.size / sizeof(parquet_schema_element)},
       .num_rows = (int64_t)w->rows,
       .row_groups = {&(thrift_binary){groups->data, groups->size},
                      w->groups.size / sizeof(written_group)},
@@ -506,7 +496,6 @@ static weir_status encode_footer(weir_parquet_writer *w, const base_buf *groups,
   if (n_pairs > 0) THRIFT_SET(&meta, 5);
   status = thrift_encode(&parquet_file_meta_type, &meta, out, err);
 out:
-  free(schema);
   free(orders);
   free(pairs);
   return status;

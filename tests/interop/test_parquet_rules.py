@@ -360,16 +360,16 @@ def test_not_nullable_columns_are_required():
 @pytest.mark.parametrize(
     "kind",
     [
-        pa.list_(pa.int32()),
-        pa.struct([("a", pa.int32())]),
-        pa.map_(pa.string(), pa.int32()),
-        pa.run_end_encoded(pa.int32(), pa.int64()),
-        pa.month_day_nano_interval(),
+        pa.struct([]),
+        pa.list_(pa.struct([])),
+        pa.sparse_union([pa.field("a", pa.int32())]),
+        pa.dense_union([pa.field("a", pa.int32())]),
+        pa.map_(pa.string(), pa.dense_union([pa.field("a", pa.int32())])),
     ],
     ids=str,
 )
 def test_refused_by_name(kind):
-    with pytest.raises(WeirError, match="column 1 'bad'") as caught:
+    with pytest.raises(WeirError, match="column 1 'bad") as caught:
         Writer(pa.schema([("good", pa.int64()), ("bad", kind)]))
     assert caught.value.code == NOT_IMPLEMENTED and caught.value.column == 1
 
