@@ -302,7 +302,7 @@ def polars_reads(kind):
     return all(polars_reads(kind.field(i).type) for i in range(kind.num_fields))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(tables(), st.sampled_from(list(CODECS)), st.integers(1, 150), st.integers(1, 400), st.sampled_from([16, 300, 1 << 19]), st.integers(0, 9))
 def test_anything_comes_back(tmp_path_factory, table, codec, batch_rows, group_rows, page_bytes, skip):
     path = tmp_path_factory.getbasetemp() / "anything.parquet"
