@@ -111,10 +111,12 @@ def run_lint(count):
 
 
 def run_fuzz(count):
-    """Each fuzz target for WEIR_FUZZ_SECONDS (60), from tests/fuzz/corpus/NAME; its finds stay in build/fuzz."""
+    """Each fuzz target for WEIR_FUZZ_SECONDS (60), from what seeds.py makes and tests/fuzz/corpus/NAME; its finds
+    stay in build/fuzz."""
     if not build_preset("fuzz", count):
         return
     work = ROOT / "build/fuzz"
+    count.failed += bool(run([sys.executable, "tests/fuzz/seeds.py", work / "corpus"]))
     for target in sorted((work / "fuzz").glob("fuzz_*")):
         corpus = work / "corpus" / target.name
         corpus.mkdir(parents=True, exist_ok=True)

@@ -77,6 +77,8 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
 weir_status ndjson_row_slow(weir_ndjson_decoder *decoder, const uint8_t *line,
                             size_t size, weir_error *err);
 
+/* For tests: rows of more than this count as endless. */
+void ndjson_encoder_limit_row(weir_ndjson_encoder *encoder, size_t size);
 /* For tests and the fuzzer, which compare the two ways. */
 void ndjson_decoder_force_slow(weir_ndjson_decoder *decoder, bool slow);
 

@@ -7,6 +7,9 @@
 #include "base/base.h"
 #include "format/ndjson.h"
 
+/* Bytes of a row, as many as a decoder takes. List views and dictionaries may show the same bytes many
+ * times, and nested ones so often that no memory would hold them. */
+#define MAX_ROW ((size_t)1 << 30)
 /* Room for any value that is not a string, its quotes, and what follows it. */
 #define VALUE_ROOM FORMAT_VALUE_TEXT
 
@@ -28,12 +31,14 @@ struct weir_ndjson_encoder {
   int64_t n_columns;
   base_buf text;
   base_buf keys; /* of format_key: those of one map */
+  size_t max_row;
 };
 
 /* The row at hand, for messages. */
 typedef struct encoder_row {
   weir_ndjson_encoder *encoder;
   int64_t row;
+  size_t start; /* of its text */
   int32_t column;
   weir_error *err;
 } encoder_row;
@@ -142,6 +147,8 @@ static weir_status put_value(const encoder_row *r, const encoder_node *node,
   if (node->key_size > 0) memcpy(buf->data + buf->size, node->key, node->key_size);
   buf->size += node->key_size;
   BASE_TRY(find_value(r, node, path, i, &slot));
+  if (FORMAT_UNLIKELY(buf->size - r->start > r->encoder->max_row))
+    return bad_value(r, path, "the row takes more than 1 GiB of text");
   if (slot < 0) {
     memcpy(buf->data + buf->size, "null", 4);
     buf->size += 4;
@@ -318,6 +325,7 @@ weir_status weir_ndjson_encoder_new(weir_schema *schema, weir_ndjson_encoder **o
   weir_ndjson_encoder *encoder = base_calloc(1, sizeof(*encoder), err);
   if (encoder == NULL) return WEIR_E_NOMEM;
   ArrowArrayViewInitFromType(&encoder->view, NANOARROW_TYPE_UNINITIALIZED);
+  encoder->max_row = MAX_ROW;
   encoder->schema = weir_schema_ref(schema);
   weir_status status = encoder_init(encoder, err);
   if (status != WEIR_OK) {
@@ -343,6 +351,10 @@ void weir_ndjson_encoder_free(weir_ndjson_encoder *encoder) {
   free(encoder);
 }
 
+void ndjson_encoder_limit_row(weir_ndjson_encoder *encoder, size_t size) {
+  encoder->max_row = size;
+}
+
 weir_status weir_ndjson_encoder_write(weir_ndjson_encoder *encoder,
                                       const weir_batch *batch, const uint8_t **data,
                                       size_t *size, weir_error *err) {
@@ -355,8 +367,9 @@ weir_status weir_ndjson_encoder_write(weir_ndjson_encoder *encoder,
   }
   base_buf *buf = &encoder->text;
   base_buf_clear(buf);
-  encoder_row r = {encoder, 0, 0, err};
+  encoder_row r = {encoder, 0, 0, 0, err};
   for (; r.row < array->length; r.row++) {
+    r.start = buf->size;
     for (r.column = 0; r.column < encoder->n_columns; r.column++) {
       const encoder_node *node = &encoder->columns[r.column];
       ndjson_path path = {NULL, node->type, NULL, -1};

@@ -411,6 +411,32 @@ static void test_many_hidden_slots(void **state) {
   weir_schema_unref(schema);
 }
 
+/* What shows the same bytes again and again is stopped, and the row is named. */
+static void test_rows_without_end(void **state) {
+  (void)state;
+  weir_schema *schema = rows_schema("a: list<list<int8>>");
+  weir_batch *batch =
+      rows_batch(schema, "{\"a\":[[1]]}\n{\"a\":[[1,2],[3,4,5,6,7,8,9]]}\n");
+  weir_ndjson_encoder *encoder = NULL;
+  const uint8_t *data = NULL;
+  size_t size = 0;
+  weir_error err = {0};
+  assert_int_equal(weir_ndjson_encoder_new(schema, &encoder, &err), WEIR_OK);
+  ndjson_encoder_limit_row(encoder, 20);
+  assert_int_equal(weir_ndjson_encoder_write(encoder, batch, &data, &size, &err),
+                   WEIR_E_BAD_DATA);
+  assert_int_equal(err.flags, WEIR_ERR_BAD_DATA);
+  assert_int_equal(err.row, 1);
+  assert_non_null(strstr(err.message, "row 1, column 'a[1]["));
+  assert_non_null(strstr(err.message, "the row takes more than 1 GiB of text"));
+  ndjson_encoder_limit_row(encoder, 40);
+  assert_int_equal(weir_ndjson_encoder_write(encoder, batch, &data, &size, &err),
+                   WEIR_OK);
+  weir_ndjson_encoder_free(encoder);
+  weir_batch_unref(batch);
+  weir_schema_unref(schema);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lists),
@@ -422,6 +448,7 @@ int main(void) {
       cmocka_unit_test(test_random_rows),
       cmocka_unit_test(test_what_cannot_be_read),
       cmocka_unit_test(test_many_hidden_slots),
+      cmocka_unit_test(test_rows_without_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
