@@ -119,13 +119,8 @@ static void test_compact(void **unused) {
   assert_int_equal(count, n);
 }
 
-static void check_hybrid(const uint32_t *values, size_t n, unsigned width) {
-  size_t bound = encode_hybrid_bound(n, width) + PARQUET_SLACK;
-  uint32_t *copy = malloc((n + 8) * sizeof(*copy));
-  uint8_t *out = malloc(bound);
-  memcpy(copy, values, n * sizeof(*copy));
-  uint8_t *end = encode_hybrid(copy, n, width, out);
-  assert_true((size_t)(end - out) + PARQUET_SLACK <= bound);
+static void check_runs(const uint8_t *out, const uint8_t *end, const uint32_t *values,
+                       size_t n, unsigned width) {
   const uint8_t *at = out;
   size_t i = 0;
   while (i < n) {
@@ -145,6 +140,16 @@ static void check_hybrid(const uint32_t *values, size_t n, unsigned width) {
     at += (head >> 1) * width;
   }
   assert_ptr_equal(at, end);
+}
+
+static void check_hybrid(const uint32_t *values, size_t n, unsigned width) {
+  size_t bound = encode_hybrid_bound(n, width) + PARQUET_SLACK;
+  uint32_t *copy = malloc((n + 8) * sizeof(*copy));
+  uint8_t *out = malloc(bound);
+  memcpy(copy, values, n * sizeof(*copy));
+  uint8_t *end = encode_hybrid(copy, n, width, out);
+  assert_true((size_t)(end - out) + PARQUET_SLACK <= bound);
+  check_runs(out, end, values, n, width);
   free(copy);
   free(out);
 }
@@ -163,6 +168,31 @@ static void test_hybrid(void **unused) {
       for (size_t n = 0; n < 20; n++) check_hybrid(values, n, width);
       check_hybrid(values, N, width);
       check_hybrid(values, N - 5, width);
+    }
+  }
+}
+
+static void test_levels(void **unused) {
+  (void)unused;
+  enum { N = 1200 };
+  uint32_t values[N];
+  for (unsigned width = 1; width <= 8; width++) {
+    for (size_t run = 1; run < 300; run = run * 3 + 1) {
+      for (size_t i = 0; i < N;) {
+        uint32_t value = (uint32_t)(next_random() & mask(width));
+        for (size_t k = next_random() % (2 * run) + 1; k > 0 && i < N; k--)
+          values[i++] = value;
+      }
+      for (size_t n = 0; n <= N; n += n < 70 ? 1 : 283) {
+        size_t bound = encode_levels_bound(n) + PARQUET_SLACK;
+        uint8_t *levels = malloc(n + PARQUET_SLACK), *out = malloc(bound);
+        for (size_t i = 0; i < n; i++) levels[i] = (uint8_t)values[i];
+        uint8_t *end = encode_levels(levels, n, width, out);
+        assert_true((size_t)(end - out) + PARQUET_SLACK <= bound);
+        check_runs(out, end, values, n, width);
+        free(levels);
+        free(out);
+      }
     }
   }
 }
@@ -275,6 +305,7 @@ int main(void) {
       cmocka_unit_test(test_copy_bits_at_every_offset),
       cmocka_unit_test(test_compact),
       cmocka_unit_test(test_hybrid),
+      cmocka_unit_test(test_levels),
       cmocka_unit_test(test_hybrid_shortens_runs),
       cmocka_unit_test(test_hybrid_bitmap),
       cmocka_unit_test(test_delta),
