@@ -58,7 +58,8 @@ weir_status weir_schema_yaml(const weir_schema *schema, weir_bytes *out,
   for (int64_t i = 0; i < arrow->n_children; i++) {
     const struct ArrowSchema *column = arrow->children[i];
     weir_type_format(column, type, TYPE_TEXT - sizeof(suffix));
-    if (!(column->flags & ARROW_FLAG_NULLABLE)) strcat(type, suffix);
+    if (!(column->flags & ARROW_FLAG_NULLABLE))
+      memcpy(type + strlen(type), suffix, sizeof(suffix));
     if (i > 0) BASE_GOTO(status, base_buf_append_str(&text, ", ", err));
     BASE_GOTO(status, put_scalar(&text, column->name ? column->name : "", false, err));
     BASE_GOTO(status, base_buf_append_str(&text, ": ", err));

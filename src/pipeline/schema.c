@@ -42,7 +42,8 @@ yyjson_mut_val *pipeline_schema_json(yyjson_mut_doc *doc, const weir_schema *sch
   for (int64_t i = 0; good && i < arrow->n_children; i++) {
     const struct ArrowSchema *column = arrow->children[i];
     weir_type_format(column, type, TYPE_TEXT - sizeof(suffix));
-    if (!(column->flags & ARROW_FLAG_NULLABLE)) strcat(type, suffix);
+    if (!(column->flags & ARROW_FLAG_NULLABLE))
+      memcpy(type + strlen(type), suffix, sizeof(suffix));
     good = yyjson_mut_obj_add(out, yyjson_mut_strcpy(doc, column->name),
                               yyjson_mut_strcpy(doc, type));
   }
