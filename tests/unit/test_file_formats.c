@@ -122,8 +122,10 @@ static void refused_types_are_named(void **state) {
   init(&rig, NULL, NULL);
   weir_schema_unref(rig.schema);
   rig.schema = NULL;
-  assert_int_equal(weir_type_parse("struct<a: int64, tags: list<int32>>", &schema, &err),
-                   WEIR_OK);
+  assert_int_equal(
+      weir_type_parse("struct<a: int64, tags: dictionary<int32, list<int32>>>", &schema,
+                      &err),
+      WEIR_OK);
   assert_int_equal(weir_schema_new(&schema, &rig.schema, &err), WEIR_OK);
   assert_int_not_equal(file_rig_start(&rig, &err), WEIR_OK);
   assert_non_null(strstr(err.message, "tags"));
