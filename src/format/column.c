@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrow/arrow.h"
 #include "base/base.h"
 
 #define MAX_SCALE 300 /* FORMAT_DECIMAL_TEXT has room for it */
@@ -224,18 +225,9 @@ bool format_column_grow(format_column *col, int64_t more) {
   return true;
 }
 
-static int64_t offset_at(const format_column *col, int64_t i) {
-  return col->width == 4 ? ((const int32_t *)(const void *)col->values)[i]
-                         : ((const int64_t *)(const void *)col->values)[i];
-}
-
 /* Ends value n - 1 at data_len. */
 static void close_offset(format_column *col) {
-  if (col->width == 4) {
-    ((int32_t *)(void *)col->values)[col->n] = (int32_t)col->data_len;
-  } else {
-    ((int64_t *)(void *)col->values)[col->n] = col->data_len;
-  }
+  format_offset_store(col->values, col->width, col->n, col->data_len);
 }
 
 void format_column_cut(format_column *col, int64_t n) {
@@ -246,7 +238,7 @@ void format_column_cut(format_column *col, int64_t n) {
     if (col->kind == FORMAT_BOOL) col->values[i >> 3] &= (uint8_t)~bit;
   }
   if (n < col->n) col->n = n;
-  if (has_data(col)) col->data_len = offset_at(col, col->n);
+  if (has_data(col)) col->data_len = arrow_offset_at(col->values, col->width, col->n);
   for (int64_t i = 0; i < col->n_children; i++) {
     format_column_cut(&col->children[i], format_nested_end(col, col->n));
   }
@@ -475,12 +467,9 @@ static ArrowErrorCode give_sizes(const format_column *col, struct ArrowArray *ar
   uint8_t *sizes = malloc(size + 1);
   if (sizes == NULL) return ENOMEM;
   for (int64_t i = 0; i < col->n; i++) {
-    int64_t items = offset_at(col, i + 1) - offset_at(col, i);
-    if (col->width == 4) {
-      ((int32_t *)(void *)sizes)[i] = (int32_t)items;
-    } else {
-      ((int64_t *)(void *)sizes)[i] = items;
-    }
+    int64_t items = arrow_offset_at(col->values, col->width, i + 1) -
+                    arrow_offset_at(col->values, col->width, i);
+    format_offset_store(sizes, col->width, i, items);
   }
   return hand_over(array, 2, &sizes, size);
 }

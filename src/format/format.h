@@ -154,6 +154,16 @@ format_result format_column_string(format_column *col, const uint8_t *text, size
 weir_status format_columns_finish(format_column *cols, int64_t n_cols,
                                   weir_schema *schema, weir_batch **out, weir_error *err);
 
+/* Element `i` of an offsets or sizes buffer of `width` bytes (4 or 8); arrow_offset_at reads it. */
+static inline void format_offset_store(uint8_t *offsets, int32_t width, int64_t i,
+                                       int64_t value) {
+  if (width == 4) {
+    ((int32_t *)(void *)offsets)[i] = (int32_t)value;
+  } else {
+    ((int64_t *)(void *)offsets)[i] = value;
+  }
+}
+
 /* nested.c */
 /* The part of format_column_init for what lies below a column; `path` names it. */
 weir_status format_nested_init(format_column *col, const struct ArrowSchemaView *view,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrow/arrow.h"
 #include "base/base.h"
 #include "format/ndjson.h"
 
@@ -169,13 +170,6 @@ static weir_status put_struct(const encoder_row *r, const encoder_node *node,
                          node->n_children > 0 ? 1 : 2, r->err);
 }
 
-static int64_t offset_at(const struct ArrowArrayView *view, int buffer, int32_t width,
-                         int64_t i) {
-  const void *data = view->buffer_views[buffer].data.data;
-  return width == 4 ? ((const int32_t *)data)[view->offset + i]
-                    : ((const int64_t *)data)[view->offset + i];
-}
-
 /* The items of list i among those of the child. */
 static void list_bounds(const encoder_node *node, int64_t i, int64_t *start,
                         int64_t *end) {
@@ -186,9 +180,12 @@ static void list_bounds(const encoder_node *node, int64_t i, int64_t *start,
     *end = *start + type->list_size;
     return;
   }
-  *start = offset_at(view, 1, type->width, i);
-  *end = type->list_view ? *start + offset_at(view, 2, type->width, i)
-                         : offset_at(view, 1, type->width, i + 1);
+  const void *offsets = view->buffer_views[1].data.data;
+  int64_t slot = view->offset + i;
+  *start = arrow_offset_at(offsets, type->width, slot);
+  *end = type->list_view ? *start + arrow_offset_at(view->buffer_views[2].data.data,
+                                                    type->width, slot)
+                         : arrow_offset_at(offsets, type->width, slot + 1);
 }
 
 /* The keys of map entries [start, end) into encoder->keys, none of them null. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrow/arrow.h"
 #include "base/base.h"
 #include "format/format.h"
 
@@ -129,8 +130,7 @@ int64_t format_nested_rows(const format_column *col, const format_column *child,
 int64_t format_nested_end(const format_column *col, int64_t n) {
   if (col->kind == FORMAT_STRUCT) return n;
   if (col->kind == FORMAT_FIXED_LIST) return n * col->list_size;
-  return col->width == 4 ? ((const int32_t *)(const void *)col->values)[n]
-                         : ((const int64_t *)(const void *)col->values)[n];
+  return arrow_offset_at(col->values, col->width, n);
 }
 
 format_result format_list_close(format_column *col) {
@@ -141,12 +141,7 @@ format_result format_list_close(format_column *col) {
     return FORMAT_OK;
   }
   /* an item takes two bytes of text at least, and a batch has less than 2 GiB */
-  int64_t n = ++col->n;
-  if (col->width == 4) {
-    ((int32_t *)(void *)col->values)[n] = (int32_t)end;
-  } else {
-    ((int64_t *)(void *)col->values)[n] = end;
-  }
+  format_offset_store(col->values, col->width, ++col->n, end);
   return FORMAT_OK;
 }
 
@@ -243,14 +238,8 @@ format_result format_map_check(const format_column *col, format_key *twice) {
   if (n > FEW_KEYS) all = calloc((size_t)n, sizeof(*all));
   if (all == NULL) return FORMAT_NOMEM;
   for (int64_t i = 0; i < n; i++) {
-    int64_t start = 0, end = 0;
-    if (keys->width == 4) {
-      start = ((const int32_t *)(const void *)keys->values)[from + i];
-      end = ((const int32_t *)(const void *)keys->values)[from + i + 1];
-    } else {
-      start = ((const int64_t *)(const void *)keys->values)[from + i];
-      end = ((const int64_t *)(const void *)keys->values)[from + i + 1];
-    }
+    int64_t start = arrow_offset_at(keys->values, keys->width, from + i);
+    int64_t end = arrow_offset_at(keys->values, keys->width, from + i + 1);
     all[i] = (format_key){keys->data + start, (size_t)(end - start), i};
   }
   bool repeat = format_keys_repeat(all, (size_t)n, twice);
