@@ -112,6 +112,11 @@ void arrow_batch_give_back(weir_batch *batch, struct ArrowArray *array);
  * fields' own names and flags aside. */
 bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema *got);
 
+/* Text of a column's type as weir_schema_from_types reads it, " not null" included. `size` is that of
+ * `buf`, enough for any type that people write: ARROW_TYPE_TEXT. */
+#define ARROW_TYPE_TEXT 65536
+void arrow_column_format(const struct ArrowSchema *column, char *buf, size_t size);
+
 /* Bytes of the buffers that `length` slots from `start` (counted without array->offset)
  * reach. */
 uint64_t arrow_array_bytes(const arrow_node *node, const struct ArrowArray *array,

@@ -6,9 +6,16 @@
 #include "arrow/arrow.h"
 #include "base/base.h"
 
+static const char suffix[] = " not null";
+
+void arrow_column_format(const struct ArrowSchema *column, char *buf, size_t size) {
+  weir_type_format(column, buf, size - sizeof(suffix));
+  if (!(column->flags & ARROW_FLAG_NULLABLE))
+    memcpy(buf + strlen(buf), suffix, sizeof(suffix));
+}
+
 static weir_status column_init(struct ArrowSchema *column, const char *name,
                                const char *type, weir_error *err) {
-  static const char suffix[] = " not null";
   bool required = base_ends_with(type, suffix);
   char *text =
       base_strndup(type, strlen(type) - (required ? sizeof(suffix) - 1 : 0), err);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define MAX_NODES 10000
-#define MAX_DEPTH 60 /* a schema may be nested to 64 */
 #define DEFAULT_MAX_LINE (UINT64_C(64) << 20)
 
 /* ---- values ---- */
@@ -94,12 +93,10 @@ static void node_done(infer_node *node) {
 
 static weir_status count_node(weir_inference *inference, weir_error *err) {
   if (inference->n_nodes++ < MAX_NODES) return WEIR_OK;
-  return weir_error_set(
-      err, WEIR_E_SCHEMA, 0,
-      "more than %d columns and fields: are keys used as values, or "
-      "is the delimiter wrong? write the schema down: a mapping column: "
-      "type under `schema`",
-      MAX_NODES);
+  return weir_error_set(err, WEIR_E_SCHEMA, 0,
+                        "more than %d columns and fields: are keys used as values, or "
+                        "is the delimiter wrong? " INFER_ADVICE,
+                        MAX_NODES);
 }
 
 static bool has_name(const infer_node *node, const char *name, size_t n) {
@@ -187,7 +184,7 @@ static weir_status put_type(base_buf *out, const infer_node *node, int depth,
                             const char **why, weir_error *err) {
   unsigned kinds = node->seen & (INFER_SEEN_OBJECT | INFER_SEEN_LIST | INFER_SEEN_SCALAR);
   if (!(node->seen & INFER_SEEN_VALUE)) return base_buf_append_str(out, "utf8", err);
-  if (depth > MAX_DEPTH) {
+  if (depth > INFER_MAX_DEPTH) {
     *why = "is nested too deep";
   } else if (kinds & (kinds - 1)) {
     *why =
@@ -217,9 +214,7 @@ static weir_status put_type(base_buf *out, const infer_node *node, int depth,
   return base_buf_append_byte(out, '>', err);
 }
 
-static const char advice[] =
-    "write the schema down: a mapping column: type under `schema`, with or without this "
-    "column";
+static const char advice[] = INFER_ADVICE ", with or without this column";
 
 /* Whether a decoder takes the column. */
 static weir_status check_column(const weir_inference *inference, const char *name,
@@ -261,8 +256,8 @@ weir_status weir_inference_schema(const weir_inference *inference, weir_schema *
   const infer_node *root = &inference->root;
   weir_status status = WEIR_OK;
   if (root->n == 0 || inference->rows == 0) {
-    return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "no row to infer a schema from; %s",
-                          "write the schema down: a mapping column: type under `schema`");
+    return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
+                          "no row to infer a schema from; " INFER_ADVICE);
   }
   const char **names = base_calloc(root->n, sizeof(*names), err);
   char **types = base_calloc(root->n, sizeof(*types), err);

@@ -7,6 +7,11 @@
 
 #include "format/csv.h"
 
+/* A schema may be nested to 64; deeper values are those of a column that is refused. */
+#define INFER_MAX_DEPTH 60
+/* What messages end with. */
+#define INFER_ADVICE "write the schema down: a mapping column: type under `schema`"
+
 /* What a value could be in a column of numbers, dates and so on. A text could always be utf8. */
 enum {
   INFER_BOOL = 1,

@@ -63,8 +63,7 @@ static weir_status more_fields(weir_inference *inference, size_t n, weir_error *
 }
 
 static const char advice[] =
-    "give each kind of file a source of its own, or write the schema down: a mapping "
-    "column: type under `schema`";
+    "give each kind of file a source of its own, or " INFER_ADVICE;
 
 /* Field `i` of a header. */
 static weir_status name_field(weir_inference *inference, size_t i, const char *name,

@@ -5,8 +5,6 @@
 
 #include "format/infer.h"
 
-#define MAX_DEPTH 60 /* deeper values are those of a column that is refused */
-
 static bool names_float(const char *text, size_t n) {
   return (n == 3 && memcmp(text, "NaN", 3) == 0) ||
          (n == 8 && memcmp(text, "Infinity", 8) == 0) ||
@@ -71,11 +69,13 @@ static weir_status note_value(weir_inference *inference, infer_node *node,
       return WEIR_OK;
     case YYJSON_TYPE_OBJ:
       infer_note(node, 0, INFER_SEEN_OBJECT);
-      if (depth < MAX_DEPTH) return note_object(inference, node, value, depth + 1, err);
+      if (depth < INFER_MAX_DEPTH)
+        return note_object(inference, node, value, depth + 1, err);
       return WEIR_OK;
     default:
       infer_note(node, 0, INFER_SEEN_LIST);
-      if (depth < MAX_DEPTH) return note_list(inference, node, value, depth + 1, err);
+      if (depth < INFER_MAX_DEPTH)
+        return note_list(inference, node, value, depth + 1, err);
       return WEIR_OK;
   }
 }

@@ -4,9 +4,8 @@
 #include <string.h>
 #include <weir/infer.h>
 
+#include "arrow/arrow.h"
 #include "base/base.h"
-
-#define TYPE_TEXT 65536
 
 /* Whether YAML takes the text bare between { , : and }, as a string and as nothing else. */
 static bool is_bare(const char *text) {
@@ -51,15 +50,12 @@ weir_status weir_schema_yaml(const weir_schema *schema, weir_bytes *out,
   const struct ArrowSchema *arrow = weir_schema_arrow(schema);
   weir_status status = WEIR_OK;
   base_buf text = {0};
-  static const char suffix[] = " not null";
-  char *type = base_calloc(1, TYPE_TEXT, err);
+  char *type = base_calloc(1, ARROW_TYPE_TEXT, err);
   if (type == NULL) return WEIR_E_NOMEM;
   BASE_GOTO(status, base_buf_append_byte(&text, '{', err));
   for (int64_t i = 0; i < arrow->n_children; i++) {
     const struct ArrowSchema *column = arrow->children[i];
-    weir_type_format(column, type, TYPE_TEXT - sizeof(suffix));
-    if (!(column->flags & ARROW_FLAG_NULLABLE))
-      memcpy(type + strlen(type), suffix, sizeof(suffix));
+    arrow_column_format(column, type, ARROW_TYPE_TEXT);
     if (i > 0) BASE_GOTO(status, base_buf_append_str(&text, ", ", err));
     BASE_GOTO(status, put_scalar(&text, column->name ? column->name : "", false, err));
     BASE_GOTO(status, base_buf_append_str(&text, ": ", err));

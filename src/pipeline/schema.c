@@ -9,9 +9,8 @@
 #include <weir/infer.h>
 #include <yyjson.h>
 
+#include "arrow/arrow.h"
 #include "pipeline/pipeline.h"
-
-#define TYPE_TEXT 65536
 
 static char *key_of(const char *source, weir_error *err) {
   return base_format(err, "source:%s", source);
@@ -34,16 +33,13 @@ bool pipeline_has_kept_schema(const weir_store_state *state, const char *source)
 /* ---- text ------------------------------------------------------------------------------------- */
 
 yyjson_mut_val *pipeline_schema_json(yyjson_mut_doc *doc, const weir_schema *schema) {
-  static const char suffix[] = " not null";
   const struct ArrowSchema *arrow = weir_schema_arrow(schema);
   yyjson_mut_val *out = yyjson_mut_obj(doc);
-  char *type = malloc(TYPE_TEXT);
+  char *type = malloc(ARROW_TYPE_TEXT);
   bool good = out && type;
   for (int64_t i = 0; good && i < arrow->n_children; i++) {
     const struct ArrowSchema *column = arrow->children[i];
-    weir_type_format(column, type, TYPE_TEXT - sizeof(suffix));
-    if (!(column->flags & ARROW_FLAG_NULLABLE))
-      memcpy(type + strlen(type), suffix, sizeof(suffix));
+    arrow_column_format(column, type, ARROW_TYPE_TEXT);
     good = yyjson_mut_obj_add(out, yyjson_mut_strcpy(doc, column->name),
                               yyjson_mut_strcpy(doc, type));
   }
