@@ -115,6 +115,9 @@ int cli_finish(const cli_args *args, int status);
 
 /* Prints JSON text and a line break. */
 void cli_print_document(const weir_bytes *json);
+/* Prints a document that was built here, and frees it; false without memory. */
+struct yyjson_mut_doc;
+bool cli_print_json(struct yyjson_mut_doc *doc);
 /* Size for people: "1.2 GB". */
 void cli_format_bytes(double bytes, char *buf, size_t size);
 

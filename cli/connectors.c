@@ -178,11 +178,12 @@ static weir_status visit(void *ctx, const weir_connector_info *info) {
 }
 
 static weir_status print_document(listing *l, weir_error *err) {
-  char *text = yyjson_mut_write(l->doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-  if (!text) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-  puts(text);
-  free(text);
-  return WEIR_OK;
+  yyjson_mut_doc *doc = l->doc;
+  l->doc = NULL;
+  if (!l->only)
+    add_options(doc, yyjson_mut_doc_get_root(doc), "pipeline", weir_connectors_common(0));
+  return cli_print_json(doc) ? WEIR_OK
+                             : weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
 }
 
 int cli_connectors(const cli_args *args) {
@@ -197,7 +198,6 @@ int cli_connectors(const cli_args *args) {
     status = cli_unknown("connector", l.only, (const char *const *)l.names,
                          "weir connectors", &err);
   }
-  if (!l.only) add_options(l.doc, root, "pipeline", weir_connectors_common(0));
   if (!status && l.json) status = print_document(&l, &err);
   for (size_t i = 0; i < l.n_names; i++) free(l.names[i]);
   free(l.names);

@@ -12,6 +12,15 @@ void cli_print_document(const weir_bytes *json) {
   fputc('\n', stdout);
 }
 
+bool cli_print_json(yyjson_mut_doc *doc) {
+  char *text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+  bool written = text != NULL;
+  if (written) puts(text);
+  free(text);
+  yyjson_mut_doc_free(doc);
+  return written;
+}
+
 void cli_format_bytes(double bytes, char *buf, size_t size) {
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   size_t unit = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
@@ -21,13 +20,18 @@ static const struct {
 };
 enum { STATUSES = sizeof(statuses) / sizeof(statuses[0]) };
 
-/* Those of one command alone, or, with NULL, those of all; how many there are. */
+/* Whether a flag is one of that command alone, or, with NULL, one of all. */
+static bool is_of(const cli_flag *flag, const char *command) {
+  if (!flag->command || !command) return flag->command == command;
+  return strcmp(flag->command, command) == 0;
+}
+
+/* How many there are. */
 static size_t print_flags(const char *command, const char *title) {
   size_t printed = 0;
   for (const cli_flag *f = cli_flags; f->name; f++) {
     char usage[40];
-    if (!f->command != !command || (command && strcmp(f->command, command) != 0))
-      continue;
+    if (!is_of(f, command)) continue;
     if (!printed++) printf("%s:\n", title);
     snprintf(usage, sizeof(usage), "%s %s", f->name, f->value_name ? f->value_name : "");
     printf("  %-19s  %s\n", usage, f->text);
@@ -44,8 +48,7 @@ static void print_statuses(void) {
 static void add_flags(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *command) {
   yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, to, "flags");
   for (const cli_flag *f = cli_flags; f->name; f++) {
-    if (!f->command != !command || (command && strcmp(f->command, command) != 0))
-      continue;
+    if (!is_of(f, command)) continue;
     yyjson_mut_val *entry = yyjson_mut_arr_add_obj(doc, list);
     yyjson_mut_obj_add_str(doc, entry, "name", f->name);
     if (f->value_name) yyjson_mut_obj_add_str(doc, entry, "value", f->value_name);
@@ -75,11 +78,7 @@ static int print_document(void) {
     yyjson_mut_obj_add_int(doc, entry, "status", statuses[i].status);
     yyjson_mut_obj_add_str(doc, entry, "text", statuses[i].text);
   }
-  char *json = yyjson_mut_write(doc, 0, NULL);
-  if (json) puts(json);
-  free(json);
-  yyjson_mut_doc_free(doc);
-  return json ? EXIT_DONE : EXIT_FAILED;
+  return cli_print_json(doc) ? EXIT_DONE : EXIT_FAILED;
 }
 
 void cli_help_print(const cli_command *command) {

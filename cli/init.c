@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sample pipelines on standard output. Each is a file of cli/samples/, whose first line says what it is. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
@@ -38,11 +37,7 @@ static int print_document(const char *only) {
     yyjson_mut_obj_add_strn(doc, entry, "text", text, (size_t)size);
     yyjson_mut_obj_add_str(doc, entry, "yaml", s->yaml);
   }
-  char *json = yyjson_mut_write(doc, 0, NULL);
-  if (json) puts(json);
-  free(json);
-  yyjson_mut_doc_free(doc);
-  return json ? EXIT_DONE : EXIT_FAILED;
+  return cli_print_json(doc) ? EXIT_DONE : EXIT_FAILED;
 }
 
 int cli_init(const cli_args *args) {

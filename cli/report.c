@@ -191,10 +191,7 @@ static void print_error_document(const weir_error *err, int status) {
     yyjson_mut_obj_add_sint(doc, error, "vendor_code", err->vendor_code);
   if (*err->sqlstate) yyjson_mut_obj_add_str(doc, error, "sqlstate", err->sqlstate);
   yyjson_mut_obj_add_int(doc, root, "exit", status);
-  char *text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-  if (text) puts(text);
-  free(text);
-  yyjson_mut_doc_free(doc);
+  cli_print_json(doc);
 }
 
 int cli_fail(const cli_args *args, const weir_error *err, int status, bool document) {
