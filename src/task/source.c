@@ -24,6 +24,7 @@ struct task_source {
   int seeking; /* a COORD_SOUGHT is owed, by the thread or, when it hangs, by the watch */
   uint64_t committed; /* newest checkpoint to tell; 0: none */
   weir_bytes committed_position;
+  bool hung; /* the watch's own: a call is past its deadline, and the thread may never come back */
   /* the thread's own */
   int failed; /* a failure was posted: wait for the seek */
   int ended;
@@ -261,18 +262,25 @@ void task_source_committed(task_source *s, uint64_t checkpoint,
 }
 
 void task_source_watch(task_source *s, int64_t now_ns) {
-  if (!connector_call_expire(&s->call, now_ns) ||
-      connector_source_is_cancel_safe(s->source))
-    return;
+  bool news = connector_call_expire(&s->call, now_ns) &&
+              !connector_source_is_cancel_safe(s->source);
+  s->hung |= news;
+  if (!s->hung) return;
   weir_error error = {0};
+  weir_bytes position = {0};
   weir_error_set(
       &error, WEIR_E_TIMEOUT, 0,
       "source %s: a call did not come back before its deadline; run again once "
       "the source answers",
       s->config.name);
-  if (set_seeking(s, 0))
+  /* During a rewind a failure may speak of the aborted attempt and is passed over: what counts then is
+   * the answer to the seek, also to one that comes when the thread has long been hanging elsewhere. */
+  bool sought = news && set_seeking(s, 0);
+  sought |= task_lane_take_seek(s->config.lane, &position);
+  weir_bytes_release(&position);
+  if (sought)
     task_lane_live(s->config.lane, &error);
-  else
+  else if (news)
     post_failure(s, &error);
 }
 

@@ -206,7 +206,8 @@ weir_status task_source_start(const task_source_config *config, connector_source
 /* Every target has `checkpoint`; told between two reads. */
 void task_source_committed(task_source *source, uint64_t checkpoint,
                            const weir_bytes *position);
-/* Gives up a read that is past its limit; posts COORD_FAILED. Coordinator thread. */
+/* Gives up a call that is past its limit: posts COORD_FAILED, or answers the seek that the thread owes.
+ * Coordinator thread. */
 void task_source_watch(task_source *source, int64_t now_ns);
 /* After task_lane_finish, upon which the thread closes the source: as task_actor_join. */
 weir_status task_source_join(task_source *source, int64_t deadline_ns, weir_error *err);
