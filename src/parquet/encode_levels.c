@@ -18,14 +18,18 @@ PARQUET_INLINE uint64_t pack_group(uint64_t v, unsigned width) {
   return (v & UINT64_C(0x00000000ffffffff)) | v >> 32 << (4 * width);
 }
 
-static uint8_t *put_literals(const uint8_t *levels, size_t groups, unsigned width,
-                             uint8_t *out) {
-  if (groups == 0) return out;
-  out = parquet_store_uleb(out, groups << 1 | 1);
+static uint8_t *put_groups(const uint8_t *levels, size_t groups, unsigned width,
+                           uint8_t *out) {
   for (size_t g = 0; g < groups; g++, out += width) {
     parquet_store64(out, pack_group(parquet_load64(levels + GROUP * g), width));
   }
   return out;
+}
+
+static uint8_t *put_literals(const uint8_t *levels, size_t groups, unsigned width,
+                             uint8_t *out) {
+  if (groups == 0) return out;
+  return put_groups(levels, groups, width, parquet_store_uleb(out, groups << 1 | 1));
 }
 
 /* Levels from the first on that equal it. */
@@ -57,11 +61,8 @@ uint8_t *encode_levels(const uint8_t *levels, size_t n, unsigned width, uint8_t 
   size_t whole = (n - literal) / GROUP, rest = (n - literal) % GROUP;
   if (rest == 0) return put_literals(levels + literal, whole, width, out);
   out = parquet_store_uleb(out, (whole + 1) << 1 | 1);
-  for (size_t g = 0; g < whole; g++, out += width) {
-    parquet_store64(out, pack_group(parquet_load64(levels + literal + GROUP * g), width));
-  }
+  out = put_groups(levels + literal, whole, width, out);
   uint8_t last[GROUP] = {0};
   memcpy(last, levels + literal + GROUP * whole, rest);
-  parquet_store64(out, pack_group(parquet_load64(last), width));
-  return out + width;
+  return put_groups(last, 1, width, out);
 }

@@ -130,48 +130,51 @@ static weir_status add_struct(schema_walk *walk, const arrow_node *node, bool nu
   return WEIR_OK;
 }
 
-/* "Lists": <list> group name (LIST) { repeated group list { <element> element; } } */
-static weir_status add_list(schema_walk *walk, const arrow_node *node, bool nullable) {
-  const arrow_node *element = &node->children[0];
+/* The annotated group of a list or map and the repeated group in it, with room for `children`. Undone by
+ * leave_repeated. */
+static weir_status enter_repeated(schema_walk *walk, bool nullable, int logical,
+                                  int converted, const char *middle, int64_t children) {
+  thrift_binary name = text_of(middle);
   BASE_TRY(add_group(walk, walk->names[walk->n_names - 1],
-                     nullable ? PARQUET_OPTIONAL : PARQUET_REQUIRED, 1,
-                     PARQUET_LOGICAL_LIST, PARQUET_CONVERTED_LIST));
-  thrift_binary middle = text_of("list");
-  BASE_TRY(add_group(walk, middle, PARQUET_REPEATED, 1, 0, 0));
-  walk->names[walk->n_names++] = middle;
+                     nullable ? PARQUET_OPTIONAL : PARQUET_REQUIRED, 1, logical,
+                     converted));
+  BASE_TRY(add_group(walk, name, PARQUET_REPEATED, children, 0, 0));
+  walk->names[walk->n_names++] = name;
   walk->def++;
   walk->rep++;
-  weir_status status = add_field(walk, element, text_of("element"), is_nullable(element));
+  return WEIR_OK;
+}
+
+static void leave_repeated(schema_walk *walk) {
   walk->def--;
   walk->rep--;
   walk->n_names--;
+}
+
+/* "Lists": <list> group name (LIST) { repeated group list { <element> element; } } */
+static weir_status add_list(schema_walk *walk, const arrow_node *node, bool nullable) {
+  const arrow_node *element = &node->children[0];
+  BASE_TRY(enter_repeated(walk, nullable, PARQUET_LOGICAL_LIST, PARQUET_CONVERTED_LIST,
+                          "list", 1));
+  weir_status status = add_field(walk, element, text_of("element"), is_nullable(element));
+  leave_repeated(walk);
   return status;
 }
 
 /* "Maps": <map> group name (MAP) { repeated group key_value { required key; <value> value; } }. Arrow's
  * struct of entries is the repeated group. */
 static weir_status add_map(schema_walk *walk, const arrow_node *node, bool nullable) {
-  const arrow_node *entries = &node->children[0];
-  BASE_TRY(add_group(walk, walk->names[walk->n_names - 1],
-                     nullable ? PARQUET_OPTIONAL : PARQUET_REQUIRED, 1,
-                     PARQUET_LOGICAL_MAP, PARQUET_CONVERTED_MAP));
-  thrift_binary middle = text_of("key_value");
-  BASE_TRY(add_group(walk, middle, PARQUET_REPEATED, 2, 0, 0));
-  walk->names[walk->n_names++] = middle;
+  const arrow_node *entries = &node->children[0], *value = &entries->children[1];
+  BASE_TRY(enter_repeated(walk, nullable, PARQUET_LOGICAL_MAP, PARQUET_CONVERTED_MAP,
+                          "key_value", 2));
   level_step *step = &walk->steps[walk->n_steps++];
   *step = (level_step){.node = entries};
-  walk->def++;
-  walk->rep++;
   weir_status status = add_field(walk, &entries->children[0], text_of("key"), false);
   step->child = 1;
-  if (status == WEIR_OK) {
-    const arrow_node *value = &entries->children[1];
+  if (status == WEIR_OK)
     status = add_field(walk, value, text_of("value"), is_nullable(value));
-  }
-  walk->def--;
-  walk->rep--;
   walk->n_steps--;
-  walk->n_names--;
+  leave_repeated(walk);
   return status;
 }
 
