@@ -24,7 +24,8 @@ struct task_source {
   int seeking; /* a COORD_SOUGHT is owed, by the thread or, when it hangs, by the watch */
   uint64_t committed; /* newest checkpoint to tell; 0: none */
   weir_bytes committed_position;
-  bool hung; /* the watch's own: a call is past its deadline, and the thread may never come back */
+  bool
+      hung; /* the watch's own: a call is past its deadline, and the thread may never come back */
   /* the thread's own */
   int failed; /* a failure was posted: wait for the seek */
   int ended;

@@ -3,11 +3,11 @@
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 
 import duckdb
 import pytest
+from kills import run_through_kills
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ["push", "embed-epoll", "embed-threads", "embed-cpp"]
@@ -44,21 +44,9 @@ def test_delivers_every_row(program, folder):
 def test_goes_on_after_kills(program, folder):
     yaml = (folder / "push.yaml").read_text()
     (folder / "push.yaml").write_text(yaml + "checkpoint:\n  interval: 10ms\n")
-    killed = 0
-    # Each run lives a little longer than the one before, so the kills fall all over its life.
-    for milliseconds in range(2, 200, 2):
-        process = subprocess.Popen([program], cwd=folder, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(milliseconds / 1000)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-    if process.returncode < 0:
-        process = subprocess.run([program], cwd=folder, timeout=60)
+    status, killed = run_through_kills([program], folder, range(2, 200, 2))
     assert killed > 0
-    assert process.returncode == 0
+    assert status == 0
     assert delivered(folder) == ALL
 
 

@@ -5,11 +5,11 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import sqlite3
 import subprocess
 
 import pytest
+from kills import run_through_kills
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = 100_000
@@ -59,18 +59,9 @@ def lines_of(folder):
 
 def test_exactly_once_sink_after_kills(build, prefix):
     folder = build("sink-exactly-once")
-    killed = 0
-    for milliseconds in range(5, 500, 5):
-        process = subprocess.Popen([prefix / "bin/weir", "run", "pipeline.yaml", "--set", "sources.numbers.rate=200000"], cwd=folder, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(milliseconds / 1000)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-    if process.returncode < 0:
-        weir(prefix, "run", "pipeline.yaml", cwd=folder)
+    command = [prefix / "bin/weir", "run", "pipeline.yaml", "--set", "sources.numbers.rate=200000"]
+    status, killed = run_through_kills(command, folder, range(5, 500, 5))
+    assert status == 0
     assert killed > 0
     assert lines_of(folder) == (ROWS, ROWS, (ROWS - 1) * ROWS // 2)
 
