@@ -17,10 +17,33 @@ static bool may_be_null(const arrow_node *parent, int64_t child, bool keys) {
   return parent->children[child].schema->flags & ARROW_FLAG_NULLABLE;
 }
 
-static bool has_nulls(const arrow_node *node, const struct ArrowArray *a) {
+static bool own_nulls(const arrow_node *node, const struct ArrowArray *a) {
   return arrow_node_has_validity(node) && a->null_count != 0 && a->length > 0 &&
          a->buffers[0] != NULL &&
          ArrowBitCountSet(a->buffers[0], a->offset, a->length) != a->length;
+}
+
+/* Its own, or those among the values of its dictionary, named by a slot or not. */
+static bool has_nulls(const arrow_node *node, const struct ArrowArray *a) {
+  return own_nulls(node, a) || (a->length > 0 && node->dictionary != NULL &&
+                                own_nulls(node->dictionary, a->dictionary));
+}
+
+static bool is_null(const arrow_node *node, const struct ArrowArray *a, int64_t at) {
+  return arrow_node_has_validity(node) && a->null_count != 0 && a->buffers[0] != NULL &&
+         !ArrowBitGet(a->buffers[0], at);
+}
+
+/* Whether the index at a slot names a null. One outside the dictionary names nothing. */
+static bool names_null(const arrow_node *node, const struct ArrowArray *a, int64_t at) {
+  const void *indices = a->buffers[1];
+  const struct ArrowArray *values = a->dictionary;
+  uint64_t i = node->width == 1   ? ((const uint8_t *)indices)[at]
+               : node->width == 2 ? ((const uint16_t *)indices)[at]
+               : node->width == 4 ? ((const uint32_t *)indices)[at]
+                                  : ((const uint64_t *)indices)[at];
+  return i < (uint64_t)values->length &&
+         is_null(node->dictionary, values, values->offset + (int64_t)i);
 }
 
 static bool leads_down(const arrow_node *node) {
@@ -89,8 +112,7 @@ static weir_status check_slot(const null_walk *walk, const arrow_node *node,
                               const struct ArrowArray *a, int64_t i, bool nullable,
                               bool keys, const arrow_path *path) {
   int64_t at = a->offset + i;
-  if (!arrow_node_has_validity(node) || a->buffers[0] == NULL || a->null_count == 0 ||
-      ArrowBitGet(a->buffers[0], at))
+  if (!is_null(node, a, at) && (node->dictionary == NULL || !names_null(node, a, at)))
     return check_below(walk, node, a, at, keys, path);
   if (nullable) return WEIR_OK;
   char where[300];

@@ -366,6 +366,18 @@ static void dictionaries(void **state) {
   a.dictionary = &values;
   expect("struct<a: dictionary<int8, utf8>>", &a, WEIR_OK, NULL);
   expect("struct<a: int8>", &a, WEIR_E_SCHEMA, "does not expect a dictionary");
+  /* a null among the values is one of the slots that name it */
+  uint8_t first_alone = 1;
+  value_buffers[0] = &first_alone;
+  values.null_count = -1;
+  expect("struct<a: dictionary<int8, utf8>>", &a, WEIR_OK, NULL);
+  expect("struct<a: dictionary<int8, utf8> not null>", &a, WEIR_E_BAD_DATA,
+         "column 0 'a' is declared not null, but row 1 is null");
+  indices[1] = 0;
+  expect("struct<a: dictionary<int8, utf8> not null>", &a, WEIR_OK, NULL);
+  indices[1] = 1;
+  value_buffers[0] = NULL;
+  values.null_count = 0;
   offsets[2] = 0;
   expect("struct<a: dictionary<int8, utf8>>", &a, WEIR_E_CORRUPT,
          "column 0 'a', dictionary: falling offset");
