@@ -59,6 +59,9 @@ static const weir_option sink_options[] = {
      "epoch ends its files."},
     {"roll.rows", WEIR_OPT_INT, 0, "0", 0, INT64_MAX, NULL,
      "Rows of a file at most; 0 = no limit."},
+    {"commit_interval", WEIR_OPT_DURATION, 0, "0", 0, INT64_MAX, NULL,
+     "Checkpoints are gathered that long and published as one commit; 0 = each at once. "
+     "The end of a run publishes what was gathered."},
     {0},
 };
 
@@ -130,6 +133,7 @@ static weir_status contract(weir_sink *sink, const weir_options *options,
   out->overlap = 1;
   out->cas_commit = 1;
   out->claims = 1;
+  out->commit_interval_ns = weir_options_int(options, "commit_interval");
   return WEIR_OK;
 }
 

@@ -58,6 +58,9 @@ typedef struct weir_contract {
   int32_t cas_commit;
   /* 1: the target keeps deployment claims (cursor.h), so that prepare_schema has said whose it is */
   int32_t claims;
+  /* committable sinks: decided attempts are gathered that long and committed as one batch, sooner at the
+   * end of a run and when they near the bounds of a batch; 0: each at once */
+  int64_t commit_interval_ns;
 } weir_contract;
 
 /* replay of a source */

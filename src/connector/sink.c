@@ -143,7 +143,8 @@ weir_status connector_sink_contract(connector_sink *sink, weir_contract *out,
       !sink_between(c.topology, WEIR_NODE_LOCAL) ||
       !sink_between(c.input, WEIR_INPUT_CHANGELOG) ||
       !sink_between(c.staging, WEIR_STAGING_SHARED) || !sink_between(c.overlap, 1) ||
-      !sink_between(c.cas_commit, 1) || !sink_between(c.claims, 1)) {
+      !sink_between(c.cas_commit, 1) || !sink_between(c.claims, 1) ||
+      c.commit_interval_ns < 0) {
     return connector_sink_broken(sink, CONNECTOR_HOOK_CONTRACT, err,
                                  "answered a value out of range");
   }

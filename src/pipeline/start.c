@@ -80,7 +80,8 @@ static weir_status make_coordinator(weir_pipeline *p, weir_error *err) {
     sinks[i] = (coord_sink){.sink_id = s->name,
                             .participants = s->writers,
                             .committable = s->contract.consistency == WEIR_COMMITTABLE,
-                            .overlap = s->contract.overlap};
+                            .overlap = s->contract.overlap,
+                            .commit_interval_ns = s->contract.commit_interval_ns};
   }
   for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
     lanes[i] = p->lanes[i].name;

@@ -92,7 +92,8 @@ class Case:
         self.pipeline = self.folder / "p.yaml"
         self.configure(**options)
 
-    def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake"):
+    def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake", more=""):
+        """`more` are further options of each sink, in braces' own spelling."""
         lines = ["pipeline: crash", "state: ./state", f"checkpoint: {{interval: {interval}, timeout: {timeout}}}"]
         lines += ["sources:"]
         for name in self.sources:
@@ -101,7 +102,8 @@ class Case:
         lines += ["sinks:"]
         for sink in sinks.split():
             path = f"path: ./out/{sink}, format: {FORMAT}"
-            lines += [f"  {sink}: {{type: file, {path}, writers: {writers}, from: [{', '.join(self.sources)}]}}"]
+            options = ", ".join(filter(None, [path, f"writers: {writers}", f"from: [{', '.join(self.sources)}]", more]))
+            lines += [f"  {sink}: {{type: file, {options}}}"]
         self.pipeline.write_text("\n".join(lines) + "\n")
 
     def start(self, faults="", verb="run", arguments=(), env=None, **options):

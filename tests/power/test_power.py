@@ -15,7 +15,7 @@ from world import VARIANTS, Story, World, recorded
 SEEDS = 10
 
 
-@pytest.mark.parametrize("group", range(12))
+@pytest.mark.parametrize("group", range(14))
 def test_power_cuts(group, tmp_path, weir_bin, recorder):
     variant = list(VARIANTS)[group % len(VARIANTS)]
     world = recorded(tmp_path / "world", weir_bin, recorder, variant, group)

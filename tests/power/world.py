@@ -249,6 +249,7 @@ VARIANTS = {
     "rolls": dict(writers=3, roll=3),
     "ndjson": dict(writers=1, format="ndjson"),
     "ndjson, three writers, rolls": dict(writers=3, format="ndjson", roll=4),
+    "gathers": dict(writers=2, roll=3, commit_interval="4ms"),
     "two sinks": dict(writers=2, sinks=("lake", "pond")),
 }
 

@@ -362,8 +362,12 @@ static void test_contract_values(void **state) {
           "bug of connector 'fake'");
     *fields[i] = good;
   }
+  fake.contract.commit_interval_ns = -1;
+  FAILS(connector_sink_contract(f->sink, &out, &f->err), WEIR_E_INTERNAL, "out of range");
+  fake.contract.commit_interval_ns = 5;
   OK(connector_sink_contract(f->sink, &out, &f->err));
   assert_int_equal(out.consistency, WEIR_COMMITTABLE);
+  assert_int_equal(out.commit_interval_ns, 5);
 }
 
 static void test_keys(void **state) {
