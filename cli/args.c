@@ -12,12 +12,20 @@ enum {
   FLAG_LOG_LEVEL,
   FLAG_LOG_FORMAT,
   FLAG_SET,
-  FLAG_PROGRESS
+  FLAG_PROGRESS,
+  FLAG_CONFIG,
+  FLAG_COUNT,
+  FLAG_ONLY
 };
 
 const cli_flag cli_flags[] = {
     {"--new-deployment", FLAG_NEW, NULL, NULL, "run",
      "leave the old state aside and deliver everything again"},
+    {"--config", FLAG_CONFIG, "", "FILE", "conform",
+     "the sink's options, as they stand under `sinks: NAME:`"},
+    {"--count", FLAG_COUNT, "", "COMMAND", "conform",
+     "shell command that prints how many rows the target has"},
+    {"--only", FLAG_ONLY, "", "CHECK", "conform", "one check, or one group of checks"},
     {"--json", FLAG_JSON, NULL, NULL, NULL,
      "one JSON document on standard output, errors included"},
     {"--set", FLAG_SET, "", "NAME=VALUE", NULL,
@@ -159,6 +167,15 @@ static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *
     case FLAG_PROGRESS:
       args->progress = chosen;
       return WEIR_OK;
+    case FLAG_CONFIG:
+      args->config = value;
+      return WEIR_OK;
+    case FLAG_COUNT:
+      args->count = value;
+      return WEIR_OK;
+    case FLAG_ONLY:
+      args->only = value;
+      return WEIR_OK;
     default:
       return add_setting(args, value, err);
   }
@@ -184,8 +201,10 @@ static weir_status parse_flag(int argc, char **argv, int *at, cli_args *args,
     if (!value && flag->values) {
       return weir_error_set(
           err, WEIR_E_INVALID_CONFIG, 0, "%s needs a value%s%s", flag->name,
-          *flag->values ? ": one of " : ", as in --set checkpoint.interval=1s",
-          flag->values);
+          *flag->values          ? ": one of "
+          : flag->id == FLAG_SET ? ", as in --set checkpoint.interval=1s"
+                                 : ": ",
+          *flag->values || flag->id == FLAG_SET ? flag->values : flag->value_name);
     }
     if (flag->command) *last = flag;
     return apply_flag(args, flag, value, err);
@@ -220,9 +239,11 @@ static weir_status check_complete(const cli_args *args, const cli_flag *own,
   }
   if (!args->operand && *args->command->operand && *args->command->operand != '[') {
     return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "`weir %s` needs a %s: the path of a pipeline file, or - for standard input",
-        args->command->name, args->command->operand);
+        err, WEIR_E_INVALID_CONFIG, 0, "`weir %s` needs a %s: %s", args->command->name,
+        args->command->operand,
+        strcmp(args->command->operand, "FILE") == 0
+            ? "the path of a pipeline file, or - for standard input"
+            : "a sink of `weir connectors`, or the path of a shared object");
   }
   return WEIR_OK;
 }

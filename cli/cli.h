@@ -47,6 +47,7 @@ typedef struct cli_args {
   int32_t progress;  /* CLI_PROGRESS_* */
   cli_setting *settings;
   size_t n_settings;
+  const char *config, *count, *only; /* of `conform`; NULL: not given */
 } cli_args;
 
 /* A flag: parsed, explained and completed from one table. */
@@ -145,6 +146,7 @@ int cli_check(const cli_args *args);
 int cli_status(const cli_args *args);
 int cli_connectors(const cli_args *args);
 int cli_init(const cli_args *args);
+int cli_conform(const cli_args *args);
 int cli_version(const cli_args *args);
 
 /* ---- signals.c ------------------------------------------------------------------------------- */

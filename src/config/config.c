@@ -220,3 +220,41 @@ done:
 char *config_path(const weir_config *config, const char *path, weir_error *err) {
   return config_resolve_path(config->base_dir, path, err);
 }
+
+weir_status config_read_sink(weir_config *config, const char *type, const char *yaml,
+                             size_t size, const char *name, const char *base_dir,
+                             weir_error *err) {
+  config_node *sink = NULL, *key = NULL;
+  char *base = NULL;
+  weir_status status = WEIR_OK;
+  BASE_GOTO(status, config_parse(size ? yaml : "", size, name, &sink, err));
+  if (!sink) sink = config_node_new(CONFIG_MAP, err);
+  if (!sink) return WEIR_E_NOMEM;
+  if (sink->kind != CONFIG_MAP) {
+    status = config_error(err, "%s: the file holds %s; expected the options of a sink",
+                          name, config_node_kind_name(sink));
+    goto out;
+  }
+  key = config_node_new(CONFIG_SCALAR, err);
+  if (key) key->key = base_strdup("type", err);
+  if (key) key->text = base_strdup(type, err);
+  if (!key || !key->key || !key->text) {
+    status = WEIR_E_NOMEM;
+    goto out;
+  }
+  BASE_GOTO(status, put_child(sink, key, err));
+  key = NULL;
+  if (base_dir) BASE_GOTO(status, absolute(base_dir, &base, err));
+  BASE_GOTO(status, weir_config_set(config, "pipeline", "weir-conform", err));
+  BASE_GOTO(status, set_at(config->root, "sinks.conform", &sink, err));
+  sink = NULL;
+  config->name = base_strdup(name, err);
+  config->base_dir = base;
+  base = NULL;
+  if (!config->name) status = WEIR_E_NOMEM;
+out:
+  config_node_free(sink);
+  config_node_free(key);
+  free(base);
+  return status;
+}

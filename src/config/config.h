@@ -92,6 +92,12 @@ weir_status config_option_error(const weir_config *config,
                                 const config_connector *connector, const char *option,
                                 weir_error *err, const char *fmt, ...) WEIR_PRINTF(5, 6);
 
+/* Fills an empty config with one sink, `conform` of pipeline `weir-conform`: `yaml` has its options as they stand
+ * under `sinks: NAME:`, `type` counts over one that is given there. The rest is as of weir_config_read. */
+weir_status config_read_sink(weir_config *config, const char *type, const char *yaml,
+                             size_t size, const char *name, const char *base_dir,
+                             weir_error *err);
+
 /* ---- options
  * --------------------------------------------------------------------------------- */
 
