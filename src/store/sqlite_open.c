@@ -79,14 +79,14 @@ static weir_status open_check_format(sq_store *store, weir_error *err) {
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
                           "%s is no checkpoint store of weir; move it away, or "
                           "name another folder with `state`",
-                          store->path);
+                          store->sql.path);
   }
   if (version != OPEN_SCHEMA_VERSION) {
     return weir_error_set(
         err, WEIR_E_NOT_IMPLEMENTED, 0,
         "checkpoint store %s has version %d, this weir knows version %d; use the weir "
         "that wrote it",
-        store->path, version, OPEN_SCHEMA_VERSION);
+        store->sql.path, version, OPEN_SCHEMA_VERSION);
   }
   return WEIR_OK;
 }
@@ -101,34 +101,41 @@ static weir_status open_fill(sq_store *store, const char *pipeline, weir_error *
                    "marking", err));
   BASE_TRY(sq_exec(store, "PRAGMA user_version=" OPEN_TEXT(OPEN_SCHEMA_VERSION),
                    "marking", err));
-  sq_value meta[] = {sq_text(pipeline), sq_blob(deployment, sizeof(deployment))};
-  BASE_TRY(sq_put(store, SQ_META_ADD, "meta", meta, BASE_COUNT(meta), err));
-  sq_value lease[] = {sq_int(0), sq_int(0)};
-  BASE_TRY(sq_put(store, SQ_LEASE_TAKE, "lease", lease, BASE_COUNT(lease), err));
+  sql_value meta[] = {sql_text(pipeline), sql_blob(deployment, sizeof(deployment))};
+  BASE_TRY(sql_put(&store->sql, SQL_META_ADD, "meta", meta, 2, NULL, err));
+  sql_value lease[] = {sql_int(0), sql_int(0)};
+  BASE_TRY(sql_put(&store->sql, SQL_LEASE_TAKE, "lease", lease, 2, NULL, err));
   return sq_exec(store, "COMMIT", "making the store", err);
+}
+
+typedef struct open_meta {
+  sq_store *store;
+  const char *pipeline;
+  bool found;
+} open_meta;
+
+static weir_status open_meta_row(void *ctx, const sql_value *v, int n, weir_error *err) {
+  open_meta *meta = ctx;
+  BASE_TRY(sql_verify(&meta->store->sql, "meta", v, n, err));
+  meta->found = true;
+  if (v[0].size == strlen(meta->pipeline) &&
+      memcmp(v[0].data, meta->pipeline, v[0].size) == 0)
+    return WEIR_OK;
+  return weir_error_set(
+      err, WEIR_E_INVALID_CONFIG, 0,
+      "checkpoint store %s belongs to pipeline '%.*s', this is pipeline '%s'; give each "
+      "a state folder of its own",
+      meta->store->sql.path, (int)v[0].size, (const char *)v[0].data, meta->pipeline);
 }
 
 static weir_status open_check_pipeline(sq_store *store, const char *pipeline,
                                        weir_error *err) {
-  sqlite3_stmt *s = NULL;
-  bool row = false;
-  BASE_TRY(sq_get(store, SQ_META_READ, &s, err));
-  BASE_TRY(sq_step(store, s, &row, err));
-  if (!row) {
-    return weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s names no pipeline",
-                          store->path);
-  }
-  weir_status status = sq_verify(store, s, "meta", err);
-  const char *owner = (const char *)sqlite3_column_text(s, 0);
-  if (!status && strcmp(owner ? owner : "", pipeline) != 0) {
-    status = weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "checkpoint store %s belongs to pipeline '%s', this is pipeline '%s'; give each "
-        "a state folder of its own",
-        store->path, owner ? owner : "", pipeline);
-  }
-  sqlite3_reset(s);
-  return status;
+  open_meta meta = {.store = store, .pipeline = pipeline};
+  BASE_TRY(
+      sq_driver.query(&store->sql, SQL_META_READ, NULL, 0, open_meta_row, &meta, err));
+  if (meta.found) return WEIR_OK;
+  return weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s names no pipeline",
+                        store->sql.path);
 }
 
 /* Whoever writes here beside the owner's lock is an owner whose lock file was removed. */
@@ -139,35 +146,25 @@ static weir_status open_begin(sq_store *store, weir_error *err) {
       err, WEIR_E_FENCED, 0,
       "checkpoint store %s: another process is in the middle of writing "
       "to it, or was stopped there; end that one first",
-      store->path);
+      store->sql.path);
 }
 
 static weir_status open_take_lease(sq_store *store, weir_error *err) {
-  sqlite3_stmt *s = NULL;
-  bool row = false;
+  uint64_t token = 0, last = 0;
   BASE_TRY(open_begin(store, err));
-  BASE_TRY(sq_get(store, SQ_LEASE_READ, &s, err));
-  BASE_TRY(sq_step(store, s, &row, err));
-  weir_status status =
-      row ? sq_verify(store, s, "lease", err)
-          : weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s has no lease row",
-                           store->path);
-  uint64_t token = row ? (uint64_t)sqlite3_column_int64(s, 0) : 0;
-  uint64_t last = row ? (uint64_t)sqlite3_column_int64(s, 1) : 0;
-  sqlite3_reset(s);
-  BASE_TRY(status);
-  store->token = token + 1;
-  store->last_attempt = last;
-  sq_value lease[] = {sq_int(store->token), sq_int(last)};
-  BASE_TRY(sq_put(store, SQ_LEASE_TAKE, "lease", lease, BASE_COUNT(lease), err));
+  BASE_TRY(sql_read_lease(&store->sql, &token, &last, err));
+  store->sql.token = token + 1;
+  store->sql.last_attempt = last;
+  sql_value lease[] = {sql_int(token + 1), sql_int(last)};
+  BASE_TRY(sql_put(&store->sql, SQL_LEASE_TAKE, "lease", lease, 2, NULL, err));
   if (WEIR_FAULT("store.lease.before")) {
     return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",
-                          store->path);
+                          store->sql.path);
   }
   BASE_TRY(sq_exec(store, "COMMIT", "taking the lease", err));
   if (WEIR_FAULT("store.lease.after")) {
     return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",
-                          store->path);
+                          store->sql.path);
   }
   return WEIR_OK;
 }
@@ -185,7 +182,7 @@ static weir_status open_settle_wal(sq_store *store, weir_error *err) {
 
 static void sq_close(weir_store *base) {
   sq_store *store = (sq_store *)base;
-  for (size_t i = 0; i < SQ_STATEMENTS; i++) sqlite3_finalize(store->statements[i]);
+  for (int i = 0; i < SQ_STATEMENTS; i++) sqlite3_finalize(store->statements[i]);
   if (store->db) {
     /* A store that broke, or is not ours, is left as it lies. */
     if (base->broken || base->read_only) {
@@ -193,21 +190,19 @@ static void sq_close(weir_store *base) {
     }
     sqlite3_close(store->db);
   }
-  base_sha256_done(&store->sha);
   if (store->lock_fd >= 0)
     close(store->lock_fd); /* last: the lease is free from here on */
-  free(store->path);
+  sql_done(&store->sql);
   free(store);
 }
 
-static const store_ops sq_ops = {sq_load, sq_check_lease, sq_apply, sq_close};
+static const store_ops sq_ops = {sql_load, sql_check_lease, sql_apply, sq_close};
 
 static weir_status open_new(sq_store **out, weir_error *err) {
   sq_store *store = base_calloc(1, sizeof(*store), err);
   if (!store) return WEIR_E_NOMEM;
-  store->base.ops = &sq_ops;
   store->lock_fd = -1;
-  weir_status status = base_sha256_init(&store->sha, err);
+  weir_status status = sql_init(&store->sql, &sq_ops, &sq_driver, err);
   if (status) {
     free(store);
     return status;
@@ -249,7 +244,7 @@ static weir_status open_set_wal(sq_store *store, weir_error *err) {
     return weir_error_set(
         err, WEIR_E_IO, 0,
         "checkpoint store %s: this file system cannot hold a WAL; use another folder",
-        store->path);
+        store->sql.path);
   }
   return sq_exec(store, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=8388608",
                  "setting up", err);
@@ -267,8 +262,8 @@ static weir_status open_fill_file(const char *path, const char *pipeline,
                                   weir_error *err) {
   sq_store *store = NULL;
   BASE_TRY(open_new(&store, err));
-  store->path = base_strdup(path, err);
-  weir_status status = store->path ? open_make_file(path, err) : WEIR_E_NOMEM;
+  store->sql.path = base_strdup(path, err);
+  weir_status status = store->sql.path ? open_make_file(path, err) : WEIR_E_NOMEM;
   if (!status) status = open_connect(store, path, SQLITE_OPEN_READWRITE, err);
   if (!status) {
     status = sq_exec(store,
@@ -278,7 +273,7 @@ static weir_status open_fill_file(const char *path, const char *pipeline,
   }
   if (!status) status = open_fill(store, pipeline, err);
   if (!status) status = open_set_wal(store, err);
-  sq_close(&store->base);
+  sq_close(&store->sql.base);
   return status;
 }
 
@@ -325,10 +320,10 @@ static weir_status open_owned(sq_store *store, const char *folder, const char *p
   struct stat st;
   BASE_TRY(store_folder_own(folder, &store->lock_fd, err));
   if (WEIR_FAULT("store.open.locked"))
-    return base_io_error(err, EIO, "open", store->path);
-  if (stat(store->path, &st) || st.st_size == 0)
-    BASE_TRY(open_create(folder, store->path, pipeline, err));
-  BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READWRITE, err));
+    return base_io_error(err, EIO, "open", store->sql.path);
+  if (stat(store->sql.path, &st) || st.st_size == 0)
+    BASE_TRY(open_create(folder, store->sql.path, pipeline, err));
+  BASE_TRY(open_connect(store, store->sql.path, SQLITE_OPEN_READWRITE, err));
   BASE_TRY(open_check_format(store, err));
   BASE_TRY(open_set_wal(store, err));
   sqlite3_wal_hook(store->db, open_wal_hook,
@@ -343,15 +338,15 @@ weir_status weir_store_open(const char *state, const char *pipeline, weir_store 
                             weir_error *err) {
   sq_store *store = NULL;
   BASE_TRY(open_new(&store, err));
-  store->path = store_folder_file(state, err);
+  store->sql.path = store_folder_file(state, err);
   weir_status status =
-      store->path ? open_owned(store, state, pipeline, err) : WEIR_E_NOMEM;
+      store->sql.path ? open_owned(store, state, pipeline, err) : WEIR_E_NOMEM;
   if (status) {
-    store_break(&store->base, status, err); /* so that closing changes nothing */
-    sq_close(&store->base);
+    store_break(&store->sql.base, status, err); /* so that closing changes nothing */
+    sq_close(&store->sql.base);
     return status;
   }
-  *out = &store->base;
+  *out = &store->sql.base;
   return WEIR_OK;
 }
 
@@ -361,8 +356,8 @@ weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
   weir_status status = WEIR_OK;
   BASE_TRY(open_new(&store, err));
   store->in_memory = true;
-  store->path = base_strdup("in memory", err);
-  status = store->path ? WEIR_OK : WEIR_E_NOMEM;
+  store->sql.path = base_strdup("in memory", err);
+  status = store->sql.path ? WEIR_OK : WEIR_E_NOMEM;
   if (!status) {
     status =
         open_connect(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
@@ -370,10 +365,10 @@ weir_status weir_store_open_memory(const char *pipeline, weir_store **out,
   if (!status) status = open_fill(store, pipeline, err);
   if (!status) status = open_take_lease(store, err);
   if (status) {
-    sq_close(&store->base);
+    sq_close(&store->sql.base);
     return status;
   }
-  *out = &store->base;
+  *out = &store->sql.base;
   return WEIR_OK;
 }
 
@@ -381,25 +376,26 @@ static weir_status open_reader(sq_store *store, weir_error *err) {
   struct stat st;
   /* Looked at by name only: opening and closing the file here would drop the locks that this process
    * may hold on it as owner. */
-  if (stat(store->path, &st)) return base_io_error(err, errno, "find", store->path);
+  if (stat(store->sql.path, &st))
+    return base_io_error(err, errno, "find", store->sql.path);
   if (st.st_size == 0) {
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
-                          "checkpoint store %s holds nothing yet", store->path);
+                          "checkpoint store %s holds nothing yet", store->sql.path);
   }
-  BASE_TRY(open_connect(store, store->path, SQLITE_OPEN_READONLY, err));
+  BASE_TRY(open_connect(store, store->sql.path, SQLITE_OPEN_READONLY, err));
   return open_check_format(store, err);
 }
 
 weir_status weir_store_open_read(const char *state, weir_store **out, weir_error *err) {
   sq_store *store = NULL;
   BASE_TRY(open_new(&store, err));
-  store->base.read_only = true;
-  store->path = store_folder_file(state, err);
-  weir_status status = store->path ? open_reader(store, err) : WEIR_E_NOMEM;
+  store->sql.base.read_only = true;
+  store->sql.path = store_folder_file(state, err);
+  weir_status status = store->sql.path ? open_reader(store, err) : WEIR_E_NOMEM;
   if (status) {
-    sq_close(&store->base);
+    sq_close(&store->sql.base);
     return status;
   }
-  *out = &store->base;
+  *out = &store->sql.base;
   return WEIR_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside of the checkpoint store: what all kinds of store share (checks, remembered lines, the loaded
- * state) and the operations that one kind implements. SQLite is the one kind there is; in memory it is
- * the same code on a database without a file.
+ * state) and the operations that one kind implements: tables in a database (sql.h). In memory it is SQLite,
+ * on a database without a file.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
