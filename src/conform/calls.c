@@ -11,43 +11,63 @@
 
 #include "conform/conform.h"
 
-#define CALL(name, opens, changes) {SYS_##name, #name, opens, changes}
+#define CALL(name, opens, changes) {SYS_##name, #name, opens, changes, false}
+#define BYTES(name) {SYS_##name, #name, true, true, true}
 
 /* Not every architecture has the older ones. */
 static const conform_call calls[] = {
-    CALL(openat, true, false),   CALL(openat2, true, true),
-    CALL(socket, true, false),   CALL(socketpair, true, false),
-    CALL(connect, true, true),   CALL(bind, true, true),
-    CALL(sendto, true, true),    CALL(sendmsg, true, true),
-    CALL(sendmmsg, true, true),  CALL(pipe2, true, false),
-    CALL(clone, true, false),    CALL(clone3, true, false),
-    CALL(execve, true, true),    CALL(write, true, true),
-    CALL(writev, true, true),    CALL(pwrite64, true, true),
-    CALL(pwritev, true, true),   CALL(copy_file_range, true, true),
-    CALL(fallocate, true, true), CALL(ftruncate, true, true),
-    CALL(truncate, true, true),  CALL(fsync, true, true),
-    CALL(fdatasync, true, true), CALL(msync, true, true),
-    CALL(mkdirat, true, true),   CALL(unlinkat, true, true),
-    CALL(linkat, true, true),    CALL(symlinkat, true, true),
+    CALL(openat, true, false),
+    CALL(openat2, true, true),
+    CALL(socket, true, false),
+    CALL(socketpair, true, false),
+    CALL(connect, true, true),
+    CALL(bind, true, true),
+    BYTES(sendto),
+    BYTES(sendmsg),
+    BYTES(sendmmsg),
+    CALL(pipe2, true, false),
+    CALL(clone, true, false),
+    CALL(clone3, true, false),
+    CALL(execve, true, true),
+    BYTES(write),
+    BYTES(writev),
+    BYTES(pwrite64),
+    BYTES(pwritev),
+    BYTES(copy_file_range),
+    BYTES(fallocate),
+    CALL(ftruncate, true, true),
+    CALL(truncate, true, true),
+    BYTES(fsync),
+    BYTES(fdatasync),
+    BYTES(msync),
+    CALL(mkdirat, true, true),
+    CALL(unlinkat, true, true),
+    CALL(linkat, true, true),
+    CALL(symlinkat, true, true),
     CALL(renameat2, true, true),
 #ifdef SYS_renameat
     CALL(renameat, true, true),
 #endif
 #ifdef SYS_open
-    CALL(open, true, false),     CALL(creat, true, true),
-    CALL(pipe, true, false),     CALL(mkdir, true, true),
-    CALL(rmdir, true, true),     CALL(unlink, true, true),
-    CALL(link, true, true),      CALL(symlink, true, true),
-    CALL(rename, true, true),    CALL(fork, true, false),
+    CALL(open, true, false),
+    CALL(creat, true, true),
+    CALL(pipe, true, false),
+    CALL(mkdir, true, true),
+    CALL(rmdir, true, true),
+    CALL(unlink, true, true),
+    CALL(link, true, true),
+    CALL(symlink, true, true),
+    CALL(rename, true, true),
+    CALL(fork, true, false),
     CALL(vfork, true, false),
 #endif
 };
 
 const conform_call *conform_find_call(long number, const uint64_t *args) {
-  static const conform_call create = {SYS_openat, "openat", true, true};
+  static const conform_call create = {SYS_openat, "openat", true, true, false};
   if (number == SYS_openat && args[2] & O_CREAT) return &create;
 #ifdef SYS_open
-  static const conform_call old_create = {SYS_open, "open", true, true};
+  static const conform_call old_create = {SYS_open, "open", true, true, false};
   if (number == SYS_open && args[1] & O_CREAT) return &old_create;
 #endif
   for (size_t i = 0; i < BASE_COUNT(calls); i++) {
@@ -81,7 +101,7 @@ bool conform_cut_off(int what) {
   for (size_t i = 0; what & CONFORM_CUT_READS && i < BASE_COUNT(reads); i++)
     n = cut(filter, n, reads[i]);
   for (size_t i = 0; what & CONFORM_CUT_WRITES && i < BASE_COUNT(calls); i++) {
-    if (calls[i].changes) n = cut(filter, n, (int)calls[i].number);
+    if (calls[i].bytes) n = cut(filter, n, (int)calls[i].number);
   }
   filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   struct sock_fprog program = {.len = (unsigned short)n, .filter = filter};

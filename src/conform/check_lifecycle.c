@@ -54,6 +54,7 @@ static bool learn_key(conform *c) {
   if (connector_sink_new(c->spec, 1, 1, &sink, err)) return false;
   weir_status status = connector_sink_contract(sink, &contract, err);
   if (!status) status = connector_sink_keyed_mutation_key(sink, &c->key, err);
+  c->cancel_safe = connector_sink_is_cancel_safe(sink);
   connector_sink_unref(sink);
   return !status;
 }
@@ -77,6 +78,46 @@ void conform_check_no_io(conform *c) {
   } else if (child.opened[0]) {
     conform_fails(c, "system call %s", child.opened);
   }
+}
+
+/* ---- intents ----------------------------------------------------------------------------------- */
+
+static bool same(const weir_bytes *a, const weir_bytes *b) {
+  return (a->release != NULL) == (b->release != NULL) && a->size == b->size &&
+         (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+}
+
+/* Of two participants' two epochs, each asked for twice. Bounds are the checked call's. */
+static void ask_intents(conform_rig *rig) {
+  weir_bytes intents[4] = {{0}}, again = {0};
+  weir_error err = {0};
+  size_t writers = rig->c->memory->contract.topology == WEIR_MULTI_WRITER ? 2 : 1;
+  conform_start(rig, writers);
+  for (size_t i = 0; i < 2 * writers; i++) {
+    connector_sink *sink = rig->sinks[i / 2];
+    conform_step(rig, "checkpoint_artifact_intent");
+    conform_must(rig,
+                 connector_sink_intent(sink, &rig->call, 1 + i % 2, &intents[i], &err),
+                 "checkpoint_artifact_intent", &err);
+    conform_must(rig, connector_sink_intent(sink, &rig->call, 1 + i % 2, &again, &err),
+                 "checkpoint_artifact_intent", &err);
+    conform_step_done(rig);
+    if (!same(&intents[i], &again))
+      conform_wrong(rig,
+                    "checkpoint_artifact_intent: asked twice for one epoch, it answers "
+                    "twice; the store may hold either answer");
+    for (size_t k = 0; k < i && intents[i].size; k++) {
+      if (same(&intents[i], &intents[k]))
+        conform_wrong(rig,
+                      "checkpoint_artifact_intent: two participants or epochs have the "
+                      "same one, so that it does not say whose artifacts it means");
+    }
+    weir_bytes_release(&again);
+  }
+}
+
+void conform_check_intent(conform *c) {
+  conform_through(c, ask_intents);
 }
 
 /* ---- one session ------------------------------------------------------------------------------- */
@@ -160,7 +201,7 @@ void conform_check_prepare_again(conform *c) {
 
 /* ---- ways out ---------------------------------------------------------------------------------- */
 
-enum { OUT_BOUND, OUT_OPEN, OUT_BEGUN, OUT_WRITTEN, OUT_PREPARED, OUTS };
+enum { OUT_BOUND, OUT_OPEN, OUT_BEGUN, OUT_WRITTEN, OUTS };
 
 /* Goes on until the stage; false when this sink has no such stage. */
 static bool reach(conform_rig *rig, int stage) {
@@ -178,7 +219,6 @@ static bool reach(conform_rig *rig, int stage) {
   }
   if (stage >= OUT_BEGUN) n = conform_begin(rig);
   if (stage >= OUT_WRITTEN) conform_fill(rig, n, 0);
-  if (stage >= OUT_PREPARED) conform_prepare(rig, n);
   return true;
 }
 

@@ -62,17 +62,24 @@ static weir_status load_sink(conform *c, weir_error *err) {
   return WEIR_OK;
 }
 
+/* A sink's log goes nowhere but is looked at. */
+static void look_at_log(void *ctx, int32_t level, const char *where, const char *text) {
+  (void)level, (void)where;
+  conform_look(ctx, "a log message", text, strlen(text));
+}
+
 static weir_status load_options(conform *c, weir_error *err) {
   const weir_conform_options *g = c->given;
   config_connector entry = {0};
   weir_options *options = NULL;
+  base_log log = {.write = look_at_log, .ctx = c, .level = WEIR_LOG_DEBUG};
   BASE_TRY(weir_config_new(&c->config, err));
   BASE_TRY(config_read_sink(c->config, g->type ? g->type : c->ops.name, g->config,
                             g->config_size, g->config_name ? g->config_name : "options",
                             g->base_dir, err));
   BASE_TRY(config_connector_at(c->config, CONFIG_SINKS, 0, &entry, err));
   BASE_TRY(config_options(c->config, &entry, c->ops.options, &options, err));
-  c->host = connector_host_new(NULL, err);
+  c->host = connector_host_new(&log, err);
   weir_status status =
       c->host ? connector_spec_new_sink(&c->ops, c->host, options, &c->spec, err)
               : WEIR_E_NOMEM;
@@ -103,6 +110,15 @@ static void unload(conform *c) {
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
+static bool has_secret(const conform *c) {
+  for (const weir_option *o = c->ops.options; o->name; o++) {
+    if (o->flags & WEIR_OPT_SECRET &&
+        weir_options_given(connector_spec_options(c->spec), o->name))
+      return true;
+  }
+  return false;
+}
+
 static bool is_claimed(const conform *c, unsigned about) {
   const weir_contract *k = &c->memory->contract;
   bool committable = k->consistency == WEIR_COMMITTABLE;
@@ -112,7 +128,9 @@ static bool is_claimed(const conform *c, unsigned about) {
            (about & CONFORM_IF_MULTI_WRITER && k->topology != WEIR_MULTI_WRITER) ||
            (about & CONFORM_IF_KEYED && !c->key.release) ||
            (about & CONFORM_IF_CLAIMS && !k->claims) ||
-           (about & CONFORM_IF_CLEANER && !c->memory->has_cleaner));
+           (about & CONFORM_IF_CLEANER && !c->memory->has_cleaner) ||
+           (about & CONFORM_IF_CANCEL_SAFE && !c->cancel_safe) ||
+           (about & CONFORM_IF_SECRETS && !has_secret(c)));
 }
 
 static void run_check(conform *c, const conform_check *check, bool blocked) {

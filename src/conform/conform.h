@@ -59,7 +59,8 @@ typedef struct conform_memory {
   bool failed;
   char reason[1024];
   /* what scripts found out */
-  bool has_cleaner;
+  bool has_cleaner, cannot_cut;
+  char leak[64]; /* where a secret stood first; "": nowhere */
   weir_contract contract;
   conform_store store;
   _Atomic size_t used;
@@ -72,9 +73,14 @@ conform_bytes conform_keep(conform_memory *memory, const weir_bytes *bytes);
 /* A schema to offer and rows of whatever schema came of it. `key` may be absent. */
 weir_status conform_input_schema(const weir_names *key, weir_schema **out,
                                  weir_error *err);
-/* Rows first .. first + n - 1; `ops` has a letter a row for `_op`, NULL: all U. */
-weir_status conform_rows(weir_schema *schema, uint64_t first, size_t n, const char *ops,
-                         weir_batch **out, weir_error *err);
+/* A row: `_op` is U, D (all but the key is null), or N: a U whose key is null. */
+typedef struct conform_row {
+  uint64_t id;
+  char op;
+} conform_row;
+weir_status conform_rows(const weir_names *key, weir_schema *schema,
+                         const conform_row *rows, size_t n, weir_batch **out,
+                         weir_error *err);
 
 /* ---- the kit (conform.c) ----------------------------------------------------------------------- */
 
@@ -85,6 +91,7 @@ typedef struct conform {
   connector_host *host;
   connector_spec *spec;
   weir_names key; /* keyed_mutation_key's answer */
+  bool cancel_safe;
   int64_t patience_ns;
   conform_memory *memory;
   uint64_t
@@ -149,14 +156,14 @@ void conform_pause(conform_rig *rig);
 typedef struct conform_call {
   long number;
   const char *name;
-  bool opens, changes;
+  bool opens, changes, bytes; /* bytes: a full disk refuses it */
 } conform_call;
 /* NULL: one that neither opens nor changes anything. */
 const conform_call *conform_find_call(long number, const uint64_t *args);
 
+/* In a child, for the rest of its life: calls that read files, list folders or talk to sockets fail with
+ * EIO, or those that write and sync bytes. False: this system cannot do that. */
 enum { CONFORM_CUT_READS = 1, CONFORM_CUT_WRITES = 2 };
-/* In a child, for the rest of its life: calls that read or write files and sockets fail with EIO. False:
- * the system cannot do that. */
 bool conform_cut_off(int what);
 
 /* ---- one life of a runtime (rig.c) ---------------------------------------------------------------- */
@@ -173,6 +180,7 @@ struct conform_rig {
   size_t n;
   weir_contract contract;
   uint64_t token;
+  bool may_not_replace; /* a first start that is not `--new-deployment` */
 };
 
 /* Ends the child: this must not happen. */
@@ -180,6 +188,9 @@ _Noreturn void conform_wrong(conform_rig *rig, const char *fmt, ...) WEIR_PRINTF
 /* Ends the child unless `status` is WEIR_OK. */
 void conform_must(conform_rig *rig, weir_status status, const char *hook,
                   const weir_error *err);
+
+/* Notes when bytes from the sink hold a secret of its options; `what` is static. Any thread. */
+void conform_look(conform *c, const char *what, const void *data, size_t size);
 
 /* Around every call of a hook. `hook` is static. */
 void conform_step(conform_rig *rig, const char *hook);
@@ -196,6 +207,9 @@ void conform_recover(conform_rig *rig);
 weir_cursor conform_observe(conform_rig *rig);
 /* Reserves the next attempt and begins it on all participants. Its number. */
 uint64_t conform_begin(conform_rig *rig);
+/* The call alone; *taken are the rows that the sink has accepted. */
+weir_status conform_try_write(conform_rig *rig, size_t sink, weir_batch *batch,
+                              uint64_t *taken, weir_error *err);
 void conform_write(conform_rig *rig, size_t sink, uint64_t first, size_t rows);
 /* Writes CONFORM_ROWS rows to each participant but those in `empty` (bits), and notes them. */
 void conform_fill(conform_rig *rig, uint64_t attempt, uint32_t empty);
@@ -219,8 +233,9 @@ uint64_t conform_decided(conform_rig *rig);
 uint64_t conform_epoch(conform_rig *rig);
 void conform_rollback(conform_rig *rig, uint64_t attempt);
 /* Cleans an aborted attempt; `intents` false: without them. */
-void conform_clean(conform_rig *rig, connector_cleaner *cleaner, uint64_t attempt,
-                   bool intents);
+void conform_clean(conform_rig *rig, connector_cleaner *cleaner,
+                   const conform_attempt *attempt, bool intents);
+conform_attempt *conform_attempt_of(conform_rig *rig, uint64_t number);
 /* The first participant's; NULL: it has none. */
 connector_cleaner *conform_cleaner(conform_rig *rig);
 /* close and release of all. */
@@ -236,7 +251,9 @@ enum { /* what a check is about; not claimed: not run */
        CONFORM_IF_CLAIMS = 16,
        CONFORM_IF_CLEANER = 32,
        CONFORM_IF_NOT_COMMITTABLE = 64,
-       CONFORM_COUNTED = 128 /* passed means nothing without a count of rows */
+       CONFORM_IF_SECRETS = 128,
+       CONFORM_IF_CANCEL_SAFE = 256,
+       CONFORM_COUNTED = 512 /* passed means nothing without a count of rows */
 };
 
 typedef struct conform_check {
@@ -250,10 +267,51 @@ extern const conform_check conform_checks[]; /* ends with a NULL name */
 /* check_lifecycle.c */
 void conform_check_create(conform *c);
 void conform_check_no_io(conform *c);
+void conform_check_intent(conform *c);
 void conform_check_session(conform *c);
 void conform_check_prepare_again(conform *c);
 void conform_check_close_anywhere(conform *c);
 void conform_check_release_anywhere(conform *c);
 void conform_check_leaks(conform *c);
+/* check_epochs.c */
+void conform_check_bad_batch(conform *c);
+void conform_check_no_rows(conform *c);
+void conform_check_order(conform *c);
+void conform_check_null_key(conform *c);
+void conform_check_empty(conform *c);
+void conform_check_next_begins(conform *c);
+void conform_check_writers(conform *c);
+void conform_check_several(conform *c);
+void conform_check_empty_behind_rows(conform *c);
+/* check_commit.c */
+void conform_check_not_before(conform *c);
+void conform_check_again(conform *c);
+void conform_check_fenced(conform *c);
+void conform_check_other_digest(conform *c);
+void conform_check_predecessor(conform *c);
+void conform_check_unreadable(conform *c);
+void conform_check_failed_prepare(conform *c);
+void conform_check_failed_commit(conform *c);
+void conform_check_second_deployment(conform *c);
+void conform_check_replaced(conform *c);
+/* check_abort.c */
+void conform_check_rollback_twice(conform *c);
+void conform_check_rollback_unbegun(conform *c);
+void conform_check_rollback_half_way(conform *c);
+void conform_check_rollback_published(conform *c);
+void conform_check_rollback_next(conform *c);
+void conform_check_clean_twice(conform *c);
+void conform_check_clean_without_intent(conform *c);
+void conform_check_clean_later(conform *c);
+void conform_check_clean_live(conform *c);
+void conform_check_clean_incarnation(conform *c);
+/* check_kill.c */
+void conform_check_expired(conform *c);
+void conform_check_cancel_safe(conform *c);
+void conform_check_durable(conform *c);
+void conform_check_kill_between(conform *c);
+void conform_check_kill_inside(conform *c);
+void conform_check_kill_recovery(conform *c);
+void conform_check_secrets(conform *c);
 
 #endif

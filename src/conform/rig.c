@@ -24,7 +24,7 @@ static void store_step(conform_rig *rig, const char *what) {
   conform_step_done(rig);
 }
 
-static conform_attempt *attempt_of(conform_rig *rig, uint64_t number) {
+conform_attempt *conform_attempt_of(conform_rig *rig, uint64_t number) {
   return &rig->store->attempts[number - 1];
 }
 
@@ -34,7 +34,7 @@ static void name_namespace(conform_rig *rig) {
   rig->ns = (weir_namespace){.struct_size = sizeof(rig->ns),
                              .pipeline = "weir-conform",
                              .sink_id = "conform",
-                             .may_replace = rig->store->n == 0};
+                             .may_replace = rig->store->n == 0 && !rig->may_not_replace};
   base_sha256("weir-conform", 12, rig->ns.identity, NULL);
   memcpy(rig->ns.deployment, rig->store->deployment, WEIR_UUID_SIZE);
 }
@@ -61,6 +61,9 @@ weir_status conform_prepare_target(conform_rig *rig, weir_error *err) {
   conform_step(rig, "prepare_schema");
   status = connector_sink_prepare_schema(rig->sinks[0], &rig->call, &rig->binding, err);
   conform_step_done(rig);
+  if (rig->binding.identity)
+    conform_look(rig->c, "the binding's identity", rig->binding.identity,
+                 strlen(rig->binding.identity));
   return status;
 }
 
@@ -103,6 +106,7 @@ uint64_t conform_begin(conform_rig *rig) {
     weir_bytes intent = {0};
     HOOK(rig, "checkpoint_artifact_intent",
          connector_sink_intent(rig->sinks[i], &rig->call, number, &intent, err));
+    conform_look(rig->c, "an artifact intent", intent.data, intent.size);
     a.intents[i] = conform_keep(rig->memory, &intent);
     weir_bytes_release(&intent);
   }
@@ -116,21 +120,36 @@ uint64_t conform_begin(conform_rig *rig) {
   return number;
 }
 
-void conform_write(conform_rig *rig, size_t sink, uint64_t first, size_t rows) {
-  weir_batch *batch = NULL;
+weir_status conform_try_write(conform_rig *rig, size_t sink, weir_batch *batch,
+                              uint64_t *taken, weir_error *err) {
   weir_write_result result = {0};
-  weir_error rows_err = {0};
+  conform_step(rig, "write_batch");
+  weir_status status =
+      connector_sink_write_batch(rig->sinks[sink], &rig->call, batch, &result, err);
+  conform_step_done(rig);
+  if (!status) *taken += (uint64_t)weir_batch_rows(batch);
+  return status;
+}
+
+void conform_write(conform_rig *rig, size_t sink, uint64_t first, size_t rows) {
+  enum { MOST = 64 };
+  conform_row made[MOST];
+  weir_batch *batch = NULL;
+  weir_error err = {0};
+  uint64_t taken = 0;
+  if (rows > MOST) abort();
+  for (size_t i = 0; i < rows; i++) made[i] = (conform_row){first + i, 'U'};
   conform_must(rig,
-               conform_rows(connector_sink_schema(rig->sinks[sink]), first, rows, NULL,
-                            &batch, &rows_err),
-               "the kit's rows", &rows_err);
-  HOOK(rig, "write_batch",
-       connector_sink_write_batch(rig->sinks[sink], &rig->call, batch, &result, err));
+               conform_rows(&rig->c->key, connector_sink_schema(rig->sinks[sink]), made,
+                            rows, &batch, &err),
+               "the kit's rows", &err);
+  conform_must(rig, conform_try_write(rig, sink, batch, &taken, &err), "write_batch",
+               &err);
   weir_batch_unref(batch);
 }
 
 void conform_fill(conform_rig *rig, uint64_t attempt, uint32_t empty) {
-  conform_attempt *a = attempt_of(rig, attempt);
+  conform_attempt *a = conform_attempt_of(rig, attempt);
   for (size_t i = 0; i < rig->n; i++) {
     if (empty >> i & 1) continue;
     conform_write(rig, i, rig->store->next_row + a->rows, CONFORM_ROWS);
@@ -139,11 +158,12 @@ void conform_fill(conform_rig *rig, uint64_t attempt, uint32_t empty) {
 }
 
 void conform_prepare(conform_rig *rig, uint64_t attempt) {
-  conform_attempt *a = attempt_of(rig, attempt);
+  conform_attempt *a = conform_attempt_of(rig, attempt);
   for (size_t i = 0; i < rig->n; i++) {
     weir_bytes descriptor = {0};
     HOOK(rig, "pre_commit",
          connector_sink_pre_commit(rig->sinks[i], &rig->call, attempt, &descriptor, err));
+    conform_look(rig->c, "a descriptor", descriptor.data, descriptor.size);
     a->descriptors[i] = conform_keep(rig->memory, &descriptor);
     weir_bytes_release(&descriptor);
   }
@@ -162,7 +182,7 @@ static void fill_entries(conform_rig *rig, const conform_attempt *a,
 }
 
 void conform_decide(conform_rig *rig, uint64_t attempt) {
-  conform_attempt *a = attempt_of(rig, attempt);
+  conform_attempt *a = conform_attempt_of(rig, attempt);
   weir_commit_entry entries[CONFORM_WRITERS];
   weir_error err = {0};
   fill_entries(rig, a, entries);
@@ -182,7 +202,7 @@ void conform_make_batch(conform_rig *rig, uint64_t first, uint64_t last,
   b->struct_size = sizeof(*b);
   b->attempts = out->attempts;
   for (uint64_t n = 1; n <= last; n++) {
-    const conform_attempt *a = attempt_of(rig, n);
+    const conform_attempt *a = conform_attempt_of(rig, n);
     if (a->state != CONFORM_DECIDED) continue;
     if (n < first || b->n_attempts == BASE_COUNT(out->attempts)) {
       if (n < first) b->predecessor = a->cursor;
@@ -215,15 +235,15 @@ weir_cursor conform_observe(conform_rig *rig) {
 /* The first decided attempt beyond the cursor, which must be one of this history; 0: there is none. */
 static uint64_t first_owed(conform_rig *rig, const weir_cursor *cursor) {
   uint64_t n = cursor->checkpoint;
-  if (n && (n > rig->store->n || attempt_of(rig, n)->state != CONFORM_DECIDED ||
-            !weir_cursor_equal(&attempt_of(rig, n)->cursor, cursor))) {
+  if (n && (n > rig->store->n || conform_attempt_of(rig, n)->state != CONFORM_DECIDED ||
+            !weir_cursor_equal(&conform_attempt_of(rig, n)->cursor, cursor))) {
     conform_wrong(rig,
                   "the cursor at the target says that attempt %llu (token %llu) is "
                   "published, which nobody has decided so",
                   (unsigned long long)n, (unsigned long long)cursor->token);
   }
   for (n++; n <= rig->store->n; n++) {
-    if (attempt_of(rig, n)->state == CONFORM_DECIDED) return n;
+    if (conform_attempt_of(rig, n)->state == CONFORM_DECIDED) return n;
   }
   return 0;
 }
@@ -255,9 +275,10 @@ uint64_t conform_epoch(conform_rig *rig) {
 /* ---- ways back --------------------------------------------------------------------------------- */
 
 void conform_rollback(conform_rig *rig, uint64_t attempt) {
-  if (attempt <= rig->store->n && attempt_of(rig, attempt)->state == CONFORM_RESERVED) {
+  if (attempt <= rig->store->n &&
+      conform_attempt_of(rig, attempt)->state == CONFORM_RESERVED) {
     store_step(rig, "the abort"); /* C12 */
-    attempt_of(rig, attempt)->state = CONFORM_ABORTED;
+    conform_attempt_of(rig, attempt)->state = CONFORM_ABORTED;
   }
   for (size_t i = 0; i < rig->n; i++) {
     HOOK(rig, "rollback_epoch",
@@ -272,9 +293,8 @@ connector_cleaner *conform_cleaner(conform_rig *rig) {
   return cleaner;
 }
 
-void conform_clean(conform_rig *rig, connector_cleaner *cleaner, uint64_t attempt,
+void conform_clean(conform_rig *rig, connector_cleaner *cleaner, const conform_attempt *a,
                    bool intents) {
-  const conform_attempt *a = attempt_of(rig, attempt);
   weir_abort_entry entries[CONFORM_WRITERS];
   weir_abort_batch batch = {
       .struct_size = sizeof(batch), .entries = entries, .n_entries = a->n};
@@ -282,7 +302,7 @@ void conform_clean(conform_rig *rig, connector_cleaner *cleaner, uint64_t attemp
     const conform_bytes *intent = &a->intents[i];
     bool has = intents && intent->present;
     entries[i] =
-        (weir_abort_entry){.checkpoint = attempt,
+        (weir_abort_entry){.checkpoint = a->cursor.checkpoint,
                            .participant_id = i + 1,
                            .has_intent = has,
                            .intent = has ? rig->memory->arena + intent->at : NULL,
@@ -296,9 +316,9 @@ static void clean_owed(conform_rig *rig) {
   weir_cursor cursor = conform_observe(rig);
   connector_cleaner *cleaner = conform_cleaner(rig);
   for (uint64_t n = 1; cleaner && n < cursor.checkpoint; n++) {
-    conform_attempt *a = attempt_of(rig, n);
+    conform_attempt *a = conform_attempt_of(rig, n);
     if (a->state != CONFORM_ABORTED || a->cleaned) continue;
-    conform_clean(rig, cleaner, n, true);
+    conform_clean(rig, cleaner, a, true);
     a->cleaned = true;
   }
   connector_cleaner_free(cleaner);
@@ -308,9 +328,9 @@ void conform_recover(conform_rig *rig) {
   HOOK(rig, "take_over", connector_sink_take_over(rig->sinks[0], &rig->call, err));
   conform_publish(rig); /* C2, C3 */
   for (uint64_t n = 1; n <= rig->store->n; n++) {
-    if (attempt_of(rig, n)->state != CONFORM_RESERVED) continue;
+    if (conform_attempt_of(rig, n)->state != CONFORM_RESERVED) continue;
     store_step(rig, "the abort"); /* C4 */
-    attempt_of(rig, n)->state = CONFORM_ABORTED;
+    conform_attempt_of(rig, n)->state = CONFORM_ABORTED;
   }
   clean_owed(rig);
 }

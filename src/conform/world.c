@@ -91,40 +91,64 @@ static bool value(const struct ArrowSchema *column, uint64_t id, char *buf, size
   return true;
 }
 
-static weir_status row(const struct ArrowSchema *schema, uint64_t id, char op,
-                       base_buf *out, weir_error *err) {
+static weir_status add_row(const weir_names *key, const struct ArrowSchema *schema,
+                           const conform_row *row, base_buf *out, weir_error *err) {
   char text[64];
   for (int64_t i = 0; i < schema->n_children; i++) {
     const struct ArrowSchema *column = schema->children[i];
-    if (strcmp(column->name, "_op") == 0) {
-      snprintf(text, sizeof(text), "\"%c\"", op);
-    } else if (!value(column, id, text, sizeof(text))) {
-      return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0, "no values for column '%s'",
-                            column->name);
+    bool of_key = is_key(key, column->name);
+    if (key->release && strcmp(column->name, "_op") == 0) {
+      snprintf(text, sizeof(text), "\"%c\"", row->op == 'D' ? 'D' : 'U');
+    } else if (of_key ? row->op == 'N' : row->op == 'D') {
+      snprintf(text, sizeof(text), "null");
+    } else if (!value(column, row->id, text, sizeof(text))) {
+      return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
+                            "the kit has no values for column '%s'", column->name);
     }
     BASE_TRY(base_buf_printf(out, err, "%s\"%s\":%s", i ? "," : "{", column->name, text));
   }
   return base_buf_append_str(out, "}\n", err);
 }
 
-weir_status conform_rows(weir_schema *schema, uint64_t first, size_t n, const char *ops,
-                         weir_batch **out, weir_error *err) {
+weir_status conform_rows(const weir_names *key, weir_schema *schema,
+                         const conform_row *rows, size_t n, weir_batch **out,
+                         weir_error *err) {
   base_buf text = {0};
   weir_ndjson_decoder *decoder = NULL;
   weir_batch *batch = NULL;
   weir_status status = WEIR_OK;
   size_t used = 0;
-  for (size_t i = 0; i < n; i++) {
-    BASE_GOTO(status,
-              row(weir_schema_arrow(schema), first + i, ops ? ops[i] : 'U', &text, err));
-  }
+  const conform_row filler = {
+      1, 'U'}; /* cut off again: the decoder makes no batch of nothing */
+  if (n == 0)
+    BASE_GOTO(status, add_row(key, weir_schema_arrow(schema), &filler, &text, err));
+  for (size_t i = 0; i < n; i++)
+    BASE_GOTO(status, add_row(key, weir_schema_arrow(schema), &rows[i], &text, err));
   BASE_GOTO(status, weir_ndjson_decoder_new(schema, NULL, &decoder, err));
   BASE_GOTO(status, weir_ndjson_decoder_feed(decoder, text.data, text.size, 1, &used,
                                              &batch, err));
   if (!batch) BASE_GOTO(status, weir_ndjson_decoder_flush(decoder, &batch, err));
-  *out = batch;
+  if (n) {
+    *out = batch;
+  } else {
+    status = weir_batch_slice(batch, 0, 0, out, err);
+    weir_batch_unref(batch);
+  }
 out:
   weir_ndjson_decoder_free(decoder);
   base_buf_done(&text);
   return status;
+}
+
+/* ---- secrets ----------------------------------------------------------------------------------- */
+
+void conform_look(conform *c, const char *what, const void *data, size_t size) {
+  enum { SHORTEST = 4 }; /* less would be found anywhere */
+  for (const weir_option *o = c->ops.options; size && o->name; o++) {
+    if (!(o->flags & WEIR_OPT_SECRET)) continue;
+    const char *secret = weir_options_string(connector_spec_options(c->spec), o->name);
+    if (secret && strlen(secret) >= SHORTEST &&
+        memmem(data, size, secret, strlen(secret)) && !c->memory->leak[0])
+      snprintf(c->memory->leak, sizeof(c->memory->leak), "%s", what);
+  }
 }

@@ -181,10 +181,26 @@ static weir_status schema(weir_sink *sink, struct ArrowSchema *out, weir_error *
 
 /* ---- epochs ------------------------------------------------------------------------------------ */
 
-static void staged_name(const sink_state *s, uint64_t epoch, char *out, size_t size) {
+static void own_name(const sink_state *s, uint64_t epoch, char *out, size_t size) {
   snprintf(out, size, "%s/staged-%" PRIu64 "-%" PRIu64 "-%s", s->folder, epoch,
-           has(WRITERS_SHARE_A_NAME) ? 0 : s->participant,
-           has(WRITERS_SHARE_A_NAME) ? "0" : s->incarnations[epoch % KEYS]);
+           s->participant, s->incarnations[epoch % KEYS]);
+}
+
+static void staged_name(const sink_state *s, uint64_t epoch, char *out, size_t size) {
+  if (has(WRITERS_SHARE_A_NAME)) {
+    snprintf(out, size, "%s/staged-%" PRIu64 "-of-%d", s->folder, epoch, (int)getpid());
+  } else {
+    own_name(s, epoch, out, size);
+  }
+}
+
+/* The name of a staged file with its NUL, and behind that, perhaps, what must not be there. */
+static weir_status give_name(const sink_state *s, const char *path, bool secret,
+                             weir_bytes *out, weir_error *err) {
+  char text[256];
+  int n = snprintf(text, sizeof(text), "%s%c%s", strrchr(path, '/') + 1, 0,
+                   secret ? s->secret : "");
+  return weir_bytes_copy(out, text, (size_t)n, err);
 }
 
 static weir_status intent(weir_sink *sink, const weir_call *call, uint64_t epoch,
@@ -202,11 +218,8 @@ static weir_status intent(weir_sink *sink, const weir_call *call, uint64_t epoch
   }
   if (status) return status;
   if (has(INTENT_TOO_LARGE)) return weir_bytes_copy(out, large, sizeof(large), err);
-  if (has(SECRET_IN_INTENT))
-    return weir_bytes_copy(out, s->secret, strlen(s->secret), err);
-  staged_name(s, epoch, path, sizeof(path));
-  const char *base = strrchr(path, '/') + 1;
-  return weir_bytes_copy(out, base, strlen(base), err);
+  own_name(s, epoch, path, sizeof(path));
+  return give_name(s, path, has(SECRET_IN_INTENT), out, err);
 }
 
 static weir_status begin_epoch(weir_sink *sink, const weir_call *call, uint64_t epoch,
@@ -219,8 +232,10 @@ static weir_status begin_epoch(weir_sink *sink, const weir_call *call, uint64_t 
     staged_name(s, s->epoch, path, sizeof(path));
     unlink(path);
   }
+  if (has(SAFE_BUT_NOT_AFTER_A_CANCEL) && s->cancelled)
+    return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "a write was cancelled once");
   s->epoch = s->begun = epoch;
-  s->n_rows = 0;
+  if (!has(ROLLBACK_KEEPS_ROWS)) s->n_rows = 0;
   return WEIR_OK;
 }
 
@@ -252,6 +267,8 @@ static weir_status write_batch(weir_sink *sink, const weir_call *call, weir_batc
   if (has(WRITE_IGNORES_THE_DEADLINE) && weir_call_cancelled(call)) forever(NULL);
   if (has(SAFE_BUT_NOT_AFTER_A_CANCEL) && weir_call_cancelled(call)) s->cancelled = 1;
   weir_status status = weir_call_check(call, "write", err);
+  if (status && has(SECRET_IN_ERROR))
+    weir_error_set(err, status, 0, "too late for %s", s->secret);
   if (status) return status;
   for (int64_t i = 0; i < n && s->n_rows < BUFFERED; i++) {
     if (read_row(s, weir_batch_array(batch), i, &s->rows[s->n_rows++])) continue;
@@ -284,7 +301,9 @@ static weir_status stage(sink_state *s, weir_error *err) {
   ssize_t n = fd < 0 ? -1 : write(fd, s->rows, size);
   int errnum = errno;
   if (fd >= 0) close(fd);
-  return n == (ssize_t)size ? WEIR_OK : weir_error_errno(err, errnum, "cannot stage");
+  return n == (ssize_t)size || has(STAGES_IN_VAIN)
+             ? WEIR_OK
+             : weir_error_errno(err, errnum, "cannot stage");
 }
 
 static weir_status pre_commit(weir_sink *sink, const weir_call *call, uint64_t epoch,
@@ -302,11 +321,8 @@ static weir_status pre_commit(weir_sink *sink, const weir_call *call, uint64_t e
   status = stage(s, err);
   if (status) return status;
   s->n_rows = 0;
-  if (has(SECRET_IN_DESCRIPTOR))
-    return weir_bytes_copy(out, s->secret, strlen(s->secret), err);
   staged_name(s, s->epoch, path, sizeof(path));
-  const char *base = strrchr(path, '/') + 1;
-  return weir_bytes_copy(out, base, strlen(base) + 1, err);
+  return give_name(s, path, has(SECRET_IN_DESCRIPTOR), out, err);
 }
 
 static weir_status rollback_epoch(weir_sink *sink, const weir_call *call, uint64_t epoch,
@@ -321,10 +337,13 @@ static weir_status rollback_epoch(weir_sink *sink, const weir_call *call, uint64
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "nothing to roll back");
   s->rolled_back = epoch;
   if (s->epoch == epoch && !has(ROLLBACK_KEEPS_ROWS)) s->n_rows = 0;
-  if (has(ROLLBACK_KEEPS_ROWS)) s->begun = 0;
   staged_name(s, epoch, path, sizeof(path));
   if (s->epochs[epoch % KEYS] == epoch && unlink(path) && errno != ENOENT)
     return weir_error_errno(err, errno, "cannot roll back");
+  if (has(ROLLBACK_DROPS_THE_DECIDED)) {
+    staged_name(s, epoch - 1, path, sizeof(path));
+    unlink(path);
+  }
   if (has(ROLLBACK_TAKES_PUBLISHED_ROWS)) {
     status = target_read(s->folder, &t, err);
     weir_cursor *at = target_cursor(&t, s->ns);
@@ -342,7 +361,7 @@ static uint64_t write_timeout_ms(weir_sink *sink) {
 }
 
 static weir_status flush(weir_sink *sink, const weir_call *call, weir_error *err) {
-  if (has(FLUSH_NEVER_ENDS)) forever(NULL);
+  if (has(FLUSH_IGNORES_THE_DEADLINE) && weir_call_cancelled(call)) forever(NULL);
   (void)sink;
   return weir_call_check(call, "flush", err);
 }
@@ -428,7 +447,8 @@ static weir_status start_of(const weir_commit_batch *batch, const weir_cursor *a
     *first = 0;
     return WEIR_OK;
   }
-  if (has(IGNORES_THE_DIGEST) && same && at->token == last->token) {
+  if (has(IGNORES_THE_DIGEST) && same && at->token == last->token &&
+      !weir_cursor_equal(at, last)) {
     *first = 0;
     return WEIR_OK;
   }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "support/broken.h"
@@ -26,10 +27,14 @@ static void unref(void *state) {
   if (c && --c->refs == 0) free(c);
 }
 
-static void remove_matching(const char *pattern) {
+/* But not what begins with `spared`. */
+static void remove_matching(const char *pattern, const char *spared) {
   glob_t found = {0};
   if (glob(pattern, 0, NULL, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      if (strncmp(found.gl_pathv[i], spared, strlen(spared)) != 0)
+        unlink(found.gl_pathv[i]);
+    }
   }
   globfree(&found);
 }
@@ -46,20 +51,20 @@ static weir_status clean_one(broken_cleaner *c, const weir_abort_entry *e,
   }
   snprintf(path, sizeof(path), "%s/staged-%" PRIu64 "-%" PRIu64 "-*", c->folder,
            e->checkpoint, e->participant_id);
-  remove_matching(path);
+  remove_matching(path, "?");
   return WEIR_OK;
 }
 
 static weir_status clean(void *state, const weir_call *call,
                          const weir_abort_batch *batch, weir_error *err) {
   broken_cleaner *c = state;
-  char all[512];
+  char all[512], spared[512];
   weir_status status = weir_call_check(call, "clean", err);
   if (!status && !c->folder[0])
     return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "the sink is gone");
   for (size_t i = 0; !status && i < batch->n_entries; i++) {
     const weir_abort_entry *e = &batch->entries[i];
-    if (broken.fault == CLEANER_FAILS_TWICE && c->last == e->checkpoint)
+    if (broken.fault == CLEANER_FAILS_TWICE && e->has_intent && c->last == e->checkpoint)
       return weir_error_set(err, WEIR_E_NOT_FOUND, 0, "cleaned already");
     if (broken.fault == CLEANER_NEEDS_AN_INTENT && !e->has_intent)
       return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "no intent");
@@ -67,7 +72,8 @@ static weir_status clean(void *state, const weir_call *call,
     if (!status && i + 1 == batch->n_entries) c->last = e->checkpoint;
   }
   snprintf(all, sizeof(all), "%s/staged-*", c->folder);
-  if (!status && broken.fault == CLEANER_DELETES_LIVE_FILES) remove_matching(all);
+  snprintf(spared, sizeof(spared), "%s/staged-%" PRIu64 "-", c->folder, c->last);
+  if (!status && broken.fault == CLEANER_DELETES_LIVE_FILES) remove_matching(all, spared);
   return status;
 }
 
