@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -24,10 +25,18 @@ const cli_command cli_commands[] = {
     {0},
 };
 
+/* Keeps the memory of batches for the batches to come: by its defaults malloc gives blocks of that size back
+ * to the kernel, and each page of the next batch costs a fault again. */
+static void keep_memory(void) {
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 int main(int argc, char **argv) {
   cli_args args = {0};
   weir_error err = {0};
   int status = EXIT_USAGE;
+  keep_memory();
   weir_status parsed = cli_args_parse(argc, argv, &args, &err);
   cli_report_init(&args);
   if (parsed) {
