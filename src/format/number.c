@@ -9,7 +9,7 @@
 #include <string.h>
 #include <yyjson.h>
 
-#include "format/format.h"
+#include "format/digits.h"
 
 /* 10^0 .. 10^22 are exact as double. */
 static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -93,33 +93,19 @@ static bool scale_exactly(uint64_t mantissa, int exponent, double *out) {
   return true;
 }
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Eight digits at once: all in '0' .. '9'? Then pairs, fours and the eight are summed side by side in
- * one word. */
+/* Eight digits at once, if there are as many. */
 static inline bool take_eight(const uint8_t *p, uint64_t *value) {
-  uint64_t word;
-  memcpy(&word, p, sizeof(word));
-  if (((word & UINT64_C(0xf0f0f0f0f0f0f0f0)) |
-       (((word + UINT64_C(0x0606060606060606)) & UINT64_C(0xf0f0f0f0f0f0f0f0)) >> 4)) !=
-      UINT64_C(0x3333333333333333)) {
-    return false;
-  }
-  word -= UINT64_C(0x3030303030303030);
-  word = word * 10 + (word >> 8);
-  word =
-      ((word & UINT64_C(0x000000ff000000ff)) * (100 + (UINT64_C(1000000) << 32)) +
-       ((word >> 16) & UINT64_C(0x000000ff000000ff)) * (1 + (UINT64_C(10000) << 32))) >>
-      32;
-  *value = *value * 100000000 + word;
+#if FORMAT_WORDS
+  uint64_t word = format_load64(p) ^ FORMAT_ZEROS;
+  if (!format_are_digits(word)) return false;
+  *value = *value * 100000000 + format_sum_digits(word);
   return true;
-}
 #else
-static inline bool take_eight(const uint8_t *p, uint64_t *value) {
   (void)p;
   (void)value;
   return false;
-}
 #endif
+}
 
 format_result format_double_scan(const uint8_t **text, const uint8_t *limit,
                                  double *out) {
