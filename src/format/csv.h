@@ -6,11 +6,14 @@
 #include <weir/csv.h>
 
 #include "base/base.h"
-#include "format/format.h"
+#include "format/span.h"
 
 /* Bytes behind a record that csv_row_fast may read, so that it can load whole words. */
 #define CSV_PADDING 32
 #define CSV_MAX_NULL 32
+/* Of a chunk of rows; files of more fields go row by row. */
+#define CSV_CHUNK_BYTES ((size_t)64 << 10)
+#define CSV_CHUNK_ENDS 8192
 
 /* The options, checked. */
 typedef struct csv_dialect {
@@ -43,8 +46,13 @@ struct weir_csv_decoder {
 
   uint8_t *copy; /* of a record too close to the end of what was fed */
   size_t copy_room;
-  base_buf text; /* a field without its quotes */
-  bool all_slow; /* tests: every record takes the slow way */
+  base_buf text;  /* a field without its quotes */
+  uint32_t *ends; /* of the fields of a chunk: CSV_CHUNK_ENDS and room for a block more */
+  uint32_t befores[FORMAT_SPAN_ROWS],
+      afters[FORMAT_SPAN_ROWS]; /* of one column's values */
+  int64_t wary;                 /* so many rows do not go in chunks */
+  size_t chunk_from;            /* bytes that are worth one */
+  bool all_slow;                /* tests: every record takes the slow way */
 };
 
 /* A record found in data: its bytes without line end, all its bytes, the LFs among them. */
@@ -77,6 +85,14 @@ const char *csv_field_read(const csv_dialect *dialect, const uint8_t *record, si
 format_result csv_value_append(const csv_dialect *dialect, format_column *col,
                                const uint8_t *text, size_t n, bool quoted);
 
+/* Appends the next rows of data[0 .. size), behind which FORMAT_SPAN_PADDING bytes can be read; returns their
+ * bytes. 0 when they need csv_row_fast; columns may hold parts of them, to be cut. Not more than
+ * the batch has room for, nor than CSV_CHUNK_BYTES. */
+size_t csv_chunk_take(weir_csv_decoder *decoder, const uint8_t *data, size_t size,
+                      int64_t *rows, uint64_t *lines);
+
+uint64_t csv_count_lines(const uint8_t *p, const uint8_t *end);
+
 /* Appends the row at p if it is of the common kind and ends at or before `stop`, which is an LF behind
  * which CSV_PADDING bytes can be read; returns what follows it. *lines: the LFs of the row. NULL when the
  * row needs csv_row_slow, which then says what is wrong if anything is; columns may hold a part of the
@@ -92,7 +108,8 @@ weir_status csv_row_slow(weir_csv_decoder *decoder, const uint8_t *data,
 weir_status csv_bad_record(const weir_csv_decoder *decoder, const uint8_t *record,
                            size_t size, size_t at, const char *what, weir_error *err);
 
-/* For tests and the fuzzer, which compare the two ways. */
+/* For tests and the fuzzer, which compare the ways. */
 void csv_decoder_force_slow(weir_csv_decoder *decoder, bool slow);
+void csv_decoder_force_chunks(weir_csv_decoder *decoder);
 
 #endif

@@ -13,6 +13,8 @@
 /* With the longest record on top, the strings of a batch stay below the 2 GiB that 32-bit offsets reach. */
 #define MAX_BATCH_BYTES (UINT64_C(32) << 20)
 #define MAX_FIELDS 1000000
+/* Bytes from which a chunk of rows is worth its start. */
+#define CHUNK_FROM 4096
 
 static weir_status decoder_init(weir_csv_decoder *decoder, weir_error *err) {
   const struct ArrowSchema *arrow = weir_schema_arrow(decoder->schema);
@@ -23,7 +25,9 @@ static weir_status decoder_init(weir_csv_decoder *decoder, weir_error *err) {
   }
   decoder->columns = base_calloc((size_t)n, sizeof(*decoder->columns), err);
   decoder->fields = base_calloc((size_t)n, sizeof(*decoder->fields), err);
-  if (!decoder->columns || !decoder->fields) return WEIR_E_NOMEM;
+  decoder->ends = base_calloc(CSV_CHUNK_ENDS + 80, sizeof(*decoder->ends), err);
+  if (!decoder->columns || !decoder->fields || !decoder->ends) return WEIR_E_NOMEM;
+  decoder->chunk_from = CHUNK_FROM;
   for (int64_t i = 0; i < n; i++) {
     BASE_TRY(format_column_init(&decoder->columns[i], arrow->children[i], FORMAT_FLAT,
                                 "read from CSV", err));
@@ -86,6 +90,7 @@ void weir_csv_decoder_free(weir_csv_decoder *decoder) {
   base_buf_done(&decoder->text);
   free(decoder->columns);
   free(decoder->fields);
+  free(decoder->ends);
   free(decoder->copy);
   free(decoder);
 }
@@ -99,6 +104,10 @@ void weir_csv_decoder_reset(weir_csv_decoder *decoder, uint64_t offset, uint64_t
 
 void csv_decoder_force_slow(weir_csv_decoder *decoder, bool slow) {
   decoder->all_slow = slow;
+}
+
+void csv_decoder_force_chunks(weir_csv_decoder *decoder) {
+  decoder->chunk_from = 1;
 }
 
 static weir_status start_batch(weir_csv_decoder *decoder, weir_error *err) {
@@ -353,6 +362,26 @@ static bool is_full(const weir_csv_decoder *decoder) {
   return decoder->rows == decoder->batch_rows || decoder->batch_bytes >= MAX_BATCH_BYTES;
 }
 
+/* Takes a chunk of rows at the start of the data if that is worth it; its bytes or 0. */
+static size_t take_chunk(weir_csv_decoder *decoder, const uint8_t *data, size_t size) {
+  int64_t rows = 0;
+  uint64_t lines = 0;
+  if (decoder->wary > 0 || size < decoder->chunk_from + FORMAT_SPAN_PADDING ||
+      decoder->n_fields > CSV_CHUNK_ENDS / 8 || decoder->all_slow ||
+      decoder->batch_bytes + CSV_CHUNK_BYTES > MAX_BATCH_BYTES)
+    return 0;
+  size_t taken = csv_chunk_take(decoder, data, size - FORMAT_SPAN_PADDING, &rows, &lines);
+  if (taken == 0) {
+    cut_row(decoder);
+    decoder->wary = decoder->chunk_from == 1 ? 1 : FORMAT_SPAN_WARY;
+    return 0;
+  }
+  decoder->rows += rows;
+  decoder->batch_bytes += taken;
+  advance(decoder, taken, lines);
+  return taken;
+}
+
 /* Takes records until a batch is full, no whole record is left, or one fails. *used in any case. */
 static weir_status take_records(weir_csv_decoder *decoder, const uint8_t *data,
                                 size_t size, int last, size_t *used, weir_error *err) {
@@ -367,6 +396,10 @@ static weir_status take_records(weir_csv_decoder *decoder, const uint8_t *data,
     uint64_t lines = 0;
     if (*used == size) break;
     if (!decoder->started) BASE_TRY(start_batch(decoder, err));
+    taken = take_chunk(decoder, p, size - *used);
+    *used += taken;
+    if (taken > 0) continue;
+    if (decoder->wary > 0) decoder->wary--;
     if (FORMAT_LIKELY(stop != NULL && p <= stop)) {
       const uint8_t *next = csv_row_fast(decoder, p, stop, &lines);
       if (FORMAT_LIKELY(next != NULL)) {

@@ -260,12 +260,6 @@ static inline const uint8_t *take_plain(const weir_csv_decoder *decoder,
                                                                                   : NULL;
 }
 
-static uint64_t count_lines(const uint8_t *p, const uint8_t *end) {
-  uint64_t n = 0;
-  for (; p < end; p++) n += *p == '\n';
-  return n;
-}
-
 const uint8_t *csv_row_fast(weir_csv_decoder *decoder, const uint8_t *p,
                             const uint8_t *stop, uint64_t *lines) {
   const csv_marks m = make_marks(&decoder->dialect);
@@ -289,6 +283,6 @@ const uint8_t *csv_row_fast(weir_csv_decoder *decoder, const uint8_t *p,
   p += *p == '\r';
   if (*p != '\n' || (uint64_t)(p - row) > decoder->max_line) return NULL;
   p++;
-  *lines = quoted ? count_lines(row, p) : 1;
+  *lines = quoted ? csv_count_lines(row, p) : 1;
   return p;
 }

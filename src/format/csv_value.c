@@ -64,7 +64,7 @@ weir_status weir_csv_options_check(const weir_csv_options *options, weir_error *
   return csv_dialect_read(options, &dialect, err);
 }
 
-static uint64_t count_lines(const uint8_t *p, const uint8_t *end) {
+uint64_t csv_count_lines(const uint8_t *p, const uint8_t *end) {
   uint64_t n = 0;
   for (; p < end; p++) n += *p == '\n';
   return n;
@@ -100,7 +100,7 @@ bool csv_record_find(const csv_dialect *dialect, const uint8_t *data, size_t siz
         while (i < size && data[i] != '\n') i++;
         break;
       }
-      found.lines += count_lines(data + i, data + end);
+      found.lines += csv_count_lines(data + i, data + end);
       i = end;
       if (i == size) break;
     }

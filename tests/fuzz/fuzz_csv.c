@@ -34,7 +34,7 @@ static void put_batch(base_buf *out, weir_csv_encoder *encoder, weir_batch *batc
 /* All rows as text; records that fail are skipped, with their message in their place. False when
  * there was one, or a header that ends it all. */
 static bool decode(weir_schema *schema, weir_csv_options options, const uint8_t *data,
-                   size_t size, size_t block, int64_t batch_rows, bool slow,
+                   size_t size, size_t block, int64_t batch_rows, int way,
                    base_buf *out) {
   weir_csv_decoder *decoder = NULL;
   weir_csv_encoder *encoder = NULL;
@@ -47,7 +47,8 @@ static bool decode(weir_schema *schema, weir_csv_options options, const uint8_t 
   REQUIRE(weir_csv_decoder_new(schema, &options, &decoder, &err) == WEIR_OK);
   options.no_header = 1; /* written below, if at all */
   REQUIRE(weir_csv_encoder_new(schema, &options, &encoder, &err) == WEIR_OK);
-  csv_decoder_force_slow(decoder, slow);
+  csv_decoder_force_slow(decoder, way == 1);
+  if (way == 2) csv_decoder_force_chunks(decoder);
   for (;;) {
     size_t used = 0, n = end - start;
     uint8_t *exact = malloc(n + 1); /* so that a read past the block is seen */
@@ -95,10 +96,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const delimiters[] = {",", "\t", ";", ":"};
   static const char *const nulls[] = {"", "NA", "\\N", "0"};
   weir_schema *schema = NULL;
-  base_buf fast = {0}, slow = {0}, blocks = {0}, again = {0};
+  base_buf fast = {0}, slow = {0}, chunks = {0}, blocks = {0}, again = {0};
   if (size < 2 || size > 4096) return 0;
   size_t block = (data[0] & 15) * 7 + 1;
   int64_t batch_rows = (data[0] >> 4) + 1;
+  int in_blocks = data[1] & 64 ? 2 : 0;
   weir_csv_options options = {.struct_size = sizeof(options),
                               .no_header = data[1] & 1,
                               .delimiter = delimiters[data[1] >> 1 & 3],
@@ -107,19 +109,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   data += 2;
   size -= 2;
   REQUIRE(weir_schema_from_types(names, types, columns, &schema, NULL) == WEIR_OK);
-  bool good = decode(schema, options, data, size, size, 1000, false, &fast);
-  decode(schema, options, data, size, size, 1000, true, &slow);
+  bool good = decode(schema, options, data, size, size, 1000, 0, &fast);
+  decode(schema, options, data, size, size, 1000, 1, &slow);
   same(&fast, &slow);
-  decode(schema, options, data, size, block, batch_rows, false, &blocks);
+  decode(schema, options, data, size, size, 1000, 2, &chunks);
+  same(&fast, &chunks);
+  decode(schema, options, data, size, block, batch_rows, in_blocks, &blocks);
   same(&fast, &blocks);
   if (good) {
     options.no_header = 1;
-    REQUIRE(
-        decode(schema, options, fast.data, fast.size, fast.size, 1000, false, &again));
+    REQUIRE(decode(schema, options, fast.data, fast.size, fast.size, 1000, 2, &again));
     same(&fast, &again);
   }
   base_buf_done(&fast);
   base_buf_done(&slow);
+  base_buf_done(&chunks);
   base_buf_done(&blocks);
   base_buf_done(&again);
   weir_schema_unref(schema);

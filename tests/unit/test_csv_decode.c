@@ -19,15 +19,17 @@ static const weir_csv_options plain = {.struct_size = sizeof(plain), .batch_rows
 static const weir_csv_options bare = {
     .struct_size = sizeof(bare), .batch_rows = 2, .no_header = 1};
 
+/* Way 0: as it is; 1: each record the slow way; 2: in chunks from the first byte on. */
 static weir_csv_decoder *new_decoder(const char *spec, const weir_csv_options *options,
-                                     int slow) {
+                                     int way) {
   weir_schema *schema = rows_schema(spec);
   weir_csv_decoder *decoder = NULL;
   weir_error err = {0};
   if (weir_csv_decoder_new(schema, options, &decoder, &err) != WEIR_OK) {
     fail_msg("%s", err.message);
   }
-  csv_decoder_force_slow(decoder, slow);
+  csv_decoder_force_slow(decoder, way == 1);
+  if (way == 2) csv_decoder_force_chunks(decoder);
   weir_schema_unref(schema);
   return decoder;
 }
@@ -87,14 +89,14 @@ static char *decode_all(weir_csv_decoder *decoder, const char *text, size_t bloc
 static void check_with(const weir_csv_options *options, const char *spec,
                        const char *text, const char *want, int skip) {
   size_t step = strlen(text) > 2000 ? 997 : 7;
-  for (int slow = 0; slow < 2; slow++) {
+  for (int way = 0; way < 3; way++) {
     for (size_t block = step > 7 ? step : 1; block < 12 * step;
          block += block < 8 ? 1 : step) {
       weir_error err = {0};
-      weir_csv_decoder *decoder = new_decoder(spec, options, slow);
+      weir_csv_decoder *decoder = new_decoder(spec, options, way);
       char *got = decode_all(decoder, text, block, skip, &err);
       if (strcmp(got, want) != 0) {
-        fail_msg("blocks of %zu, slow %d: %s%s, not %s", block, slow, got, err.message,
+        fail_msg("blocks of %zu, way %d: %s%s, not %s", block, way, got, err.message,
                  want);
       }
       free(got);
@@ -111,9 +113,9 @@ static void check_rows(const char *spec, const char *text, const char *want) {
 static void check_error(const weir_csv_options *options, const char *spec,
                         const char *text, weir_status code, const char *before,
                         const char *message) {
-  for (int slow = 0; slow < 2; slow++) {
+  for (int way = 0; way < 3; way++) {
     weir_error err = {0};
-    weir_csv_decoder *decoder = new_decoder(spec, options, slow);
+    weir_csv_decoder *decoder = new_decoder(spec, options, way);
     char *got = decode_all(decoder, text, 1000, 0, &err);
     assert_string_equal(err.message, message);
     assert_int_equal(err.code, code);
@@ -373,13 +375,13 @@ static void test_every_offset_of_an_edge(void **state) {
              "{\"a\":%s%s%s,\"b\":\"%s\"}\n{\"a\":\"%s\",\"b\":\"%s\"}\n{\"a\":\"last\","
              "\"b\":\"\xc3\xa9\"}\n",
              fill ? "\"" : "", fill ? pad : "null", fill ? "\"" : "", json, json, pad);
-    for (int slow = 0; slow < 2; slow++) {
+    for (int way = 0; way < 3; way++) {
       for (size_t block = EDGE - 2; block < EDGE + 40; block++) {
         weir_error err = {0};
-        weir_csv_decoder *decoder = new_decoder(AB, &plain, slow);
+        weir_csv_decoder *decoder = new_decoder(AB, &plain, way);
         char *got = decode_all(decoder, text, block, 0, &err);
         if (strcmp(got, want) != 0) {
-          fail_msg("%zu before, blocks of %zu, slow %d: %s%s, not %s", fill, block, slow,
+          fail_msg("%zu before, blocks of %zu, way %d: %s%s, not %s", fill, block, way,
                    got, err.message, want);
         }
         assert_int_equal(weir_csv_decoder_line(decoder), 8);

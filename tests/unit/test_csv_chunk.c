@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks of rows against rows one by one, on random records, good and bad. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/csv.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "format/csv.h"
+#include "support/rows.h"
+
+static uint64_t seed;
+
+static unsigned pick(unsigned n) {
+  seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (unsigned)(seed >> 33) % n;
+}
+
+/* Rows, and messages of those passed over, of a text fed in one block. */
+static char *decode(const char *spec, const weir_csv_options *options, int way,
+                    const base_buf *text) {
+  weir_schema *schema = rows_schema(spec);
+  weir_csv_decoder *decoder = NULL;
+  weir_error err = {0};
+  base_buf out = {0};
+  size_t at = 0;
+  weir_batch *batch = NULL;
+  assert_int_equal(weir_csv_decoder_new(schema, options, &decoder, &err), WEIR_OK);
+  csv_decoder_force_slow(decoder, way == 1);
+  if (way == 2) csv_decoder_force_chunks(decoder);
+  for (bool end = false; !end;) {
+    size_t used = 0, left = text->size - at;
+    uint8_t *exact = malloc(left + 1);
+    assert_non_null(exact);
+    memcpy(exact, text->data + at, left);
+    batch = NULL;
+    weir_status status =
+        weir_csv_decoder_feed(decoder, exact, left, 1, &used, &batch, &err);
+    if (status != WEIR_OK) {
+      assert_int_equal(status, WEIR_E_BAD_DATA);
+      assert_int_equal(base_buf_append_str(&out, err.message, NULL), WEIR_OK);
+      weir_csv_decoder_skip(decoder, exact, left, 1, &used);
+      assert_true(used > 0);
+    } else if (batch == NULL) {
+      end = true;
+      assert_int_equal(used, left);
+      assert_int_equal(weir_csv_decoder_flush(decoder, &batch, &err), WEIR_OK);
+    }
+    free(exact);
+    at += used;
+    if (batch == NULL) continue;
+    char *rows = rows_text(batch);
+    assert_int_equal(base_buf_append_str(&out, rows, NULL), WEIR_OK);
+    free(rows);
+    weir_batch_unref(batch);
+  }
+  assert_int_equal(base_buf_printf(&out, NULL, "%llu",
+                                   (unsigned long long)weir_csv_decoder_line(decoder)),
+                   WEIR_OK);
+  assert_int_equal(base_buf_append_byte(&out, 0, NULL), WEIR_OK);
+  weir_csv_decoder_free(decoder);
+  weir_schema_unref(schema);
+  return (char *)out.data;
+}
+
+/* Fails with what is around the first difference. */
+static void check_same(const char *got, const char *want, const char *what) {
+  size_t i = 0;
+  while (got[i] != 0 && got[i] == want[i]) i++;
+  if (got[i] == want[i]) return;
+  size_t from = i > 100 ? i - 100 : 0;
+  fail_msg("%s: %.200s, not %.200s", what, got + from, want + from);
+}
+
+static void put(base_buf *buf, const char *text) {
+  assert_int_equal(base_buf_append_str(buf, text, NULL), WEIR_OK);
+}
+
+static void put_digits(base_buf *buf, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    assert_int_equal(base_buf_append_byte(buf, (uint8_t)('0' + pick(10)), NULL), WEIR_OK);
+  }
+}
+
+static void put_number(base_buf *buf) {
+  if (pick(4) == 0) put(buf, "-");
+  put_digits(buf, pick(30) ? 1 + pick(9) : pick(21));
+}
+
+static void put_double(base_buf *buf) {
+  put_number(buf);
+  if (pick(3)) put(buf, "."), put_digits(buf, pick(20) ? 1 + pick(8) : pick(18));
+  if (pick(9) == 0) put(buf, "e"), put_number(buf);
+}
+
+static void put_stamp(base_buf *buf) {
+  char text[80];
+  unsigned odd = pick(12);
+  snprintf(text, sizeof(text), "%04u-%02u-%02u%c%02u:%02u:%02u",
+           odd == 1 ? pick(10000) : 1600 + pick(800), odd == 2 ? pick(14) : 1 + pick(12),
+           odd == 3 ? pick(33) : 1 + pick(28), pick(3) ? 'T' : ' ',
+           odd == 4 ? pick(26) : pick(24), odd == 5 ? pick(62) : pick(60),
+           odd == 6 ? pick(62) : pick(60));
+  if (odd == 7) text[pick(19)] ^= (char)(1u << pick(7));
+  if (odd == 7 && strpbrk(text, "\n\r\",") != NULL) text[0] = 0;
+  put(buf, text);
+  if (pick(3)) put(buf, "."), put_digits(buf, 1 + pick(odd == 8 ? 9 : 6));
+  put(buf, odd == 9 ? "+01:30" : odd == 10 ? "" : "Z");
+}
+
+static void put_text(base_buf *buf) {
+  static const char *const pieces[] = {
+      "a", "bcdefghijklmnop", "\xc3\xa4", "\xe2\x82\xac", " ", "NA", "true", "0"};
+  static const char *const quoted[] = {"\"\"", ",",    "\n",       "\r\n",
+                                       "\r",   "text", "\"\"\"\"", "\xc3\xa4"};
+  bool quotes = pick(3) == 0;
+  if (quotes) put(buf, "\"");
+  for (unsigned n = pick(8) ? pick(4) : pick(30); n > 0; n--) {
+    put(buf, quotes ? quoted[pick(8)] : pieces[pick(8)]);
+  }
+  if (quotes) put(buf, "\"");
+}
+
+static void put_field(base_buf *buf, unsigned column) {
+  static const char *const bools[] = {"true", "false", "True", "0", "truE", " true"};
+  static const char *const broken[] = {"x", "\"",     "a\"b", "\r",   "\xff",
+                                       ",", "\"a\"b", " 1",   "\"1\""};
+  if (pick(12) == 0) return;
+  if (pick(150) == 0) return put(buf, broken[pick(BASE_COUNT(broken))]);
+  if (column == 0) put_number(buf);
+  if (column == 1) put_text(buf);
+  if (column == 2) put_double(buf);
+  if (column == 3) put_stamp(buf);
+  if (column == 4) put(buf, bools[pick(20) ? pick(2) : pick(6)]);
+  if (column == 5) put_digits(buf, pick(20) ? 2 : 3), put(buf, pick(40) ? "" : "9");
+  if (column == 6) put_text(buf);
+}
+
+#define SPEC                                                                    \
+  "i: int64; s: utf8; x: float64; t: timestamp[us, UTC]; b: bool; n: int8; l: " \
+  "large_utf8"
+
+static void test_random_records(void **state) {
+  (void)state;
+  static const char *const nulls[] = {NULL, "NA", "0"};
+  for (int run = 0; run < 300; run++) {
+    base_buf text = {0};
+    weir_csv_options options = {.struct_size = sizeof(options),
+                                .no_header = 1,
+                                .batch_rows = 1 + pick(1000),
+                                .null_text = nulls[pick(3)],
+                                .max_line = pick(4) ? 0 : 100 + pick(200)};
+    const char *end = pick(2) ? "\n" : "\r\n";
+    for (unsigned rows = pick(400); rows > 0; rows--) {
+      for (unsigned i = 0; i < 7; i++) {
+        put_field(&text, i);
+        if (i < 6 && pick(2000)) put(&text, ",");
+      }
+      put(&text, pick(500) ? end : "\n\n");
+    }
+    if (text.size == 0) put(&text, "\n");
+    char *fast = decode(SPEC, &options, 0, &text),
+         *slow = decode(SPEC, &options, 1, &text),
+         *chunks = decode(SPEC, &options, 2, &text);
+    check_same(fast, slow, "as it is");
+    check_same(chunks, slow, "in chunks");
+    free(fast);
+    free(slow);
+    free(chunks);
+    base_buf_done(&text);
+  }
+}
+
+static void test_doubles(void **state) {
+  (void)state;
+  weir_csv_options options = {
+      .struct_size = sizeof(options), .no_header = 1, .batch_rows = 1000000};
+  base_buf text = {0}, want = {0};
+  for (int i = 0; i < 100000; i++) {
+    size_t from = text.size;
+    put_digits(&text, 1 + pick(i % 2 ? 9 : 18));
+    if (pick(4)) put(&text, "."), put_digits(&text, 1 + pick(i % 3 ? 6 : 20));
+    if (pick(8) == 0) put(&text, pick(2) ? "e-" : "e"), put_digits(&text, 1 + pick(2));
+    assert_int_equal(base_buf_append_byte(&text, 0, NULL), WEIR_OK);
+    double value = strtod((char *)text.data + from, NULL);
+    assert_int_equal(base_buf_append(&want, &value, sizeof(value), NULL), WEIR_OK);
+    text.data[text.size - 1] = '\n';
+  }
+  weir_schema *schema = rows_schema("x: float64");
+  weir_csv_decoder *decoder = NULL;
+  weir_batch *batch = NULL;
+  size_t used = 0;
+  weir_error err = {0};
+  assert_int_equal(weir_csv_decoder_new(schema, &options, &decoder, &err), WEIR_OK);
+  assert_int_equal(
+      weir_csv_decoder_feed(decoder, text.data, text.size, 1, &used, &batch, &err),
+      WEIR_OK);
+  if (batch == NULL)
+    assert_int_equal(weir_csv_decoder_flush(decoder, &batch, &err), WEIR_OK);
+  assert_int_equal(weir_batch_rows(batch) * 8, want.size);
+  assert_memory_equal(weir_batch_array(batch)->children[0]->buffers[1], want.data,
+                      want.size);
+  weir_batch_unref(batch);
+  weir_csv_decoder_free(decoder);
+  weir_schema_unref(schema);
+  base_buf_done(&text);
+  base_buf_done(&want);
+}
+
+/* A bad row in each chunk, and in each row, costs no more than a few times as much as no chunks: else this
+ * would take minutes. */
+static void test_bad_rows_stay_cheap(void **state) {
+  (void)state;
+  weir_csv_options options = {.struct_size = sizeof(options), .no_header = 1};
+  base_buf text = {0};
+  for (int i = 0; i < 100000; i++) put(&text, i % 100 ? "1,some text\n" : "\n");
+  char *fast = decode("i: int64; s: utf8", &options, 0, &text),
+       *slow = decode("i: int64; s: utf8", &options, 1, &text);
+  check_same(fast, slow, "a bad row in each chunk");
+  free(fast);
+  free(slow);
+  base_buf_done(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_records),
+      cmocka_unit_test(test_doubles),
+      cmocka_unit_test(test_bad_rows_stay_cheap),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
