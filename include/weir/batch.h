@@ -39,6 +39,10 @@ WEIR_API const struct ArrowSchema *weir_schema_arrow(const weir_schema *schema);
 WEIR_API weir_status weir_schema_export(const weir_schema *schema,
                                         struct ArrowSchema *out, weir_error *err);
 
+/* A schema of `n` of the columns, in the order named; the schema's own metadata stays. */
+WEIR_API weir_status weir_schema_select(const weir_schema *schema, const int64_t *columns,
+                                        int64_t n, weir_schema **out, weir_error *err);
+
 /* Whether `got` may be written where `want` is declared: same columns, names, types and
  * order; a column that `want` declares not nullable must not be nullable in `got`.
  * Metadata is not compared. WEIR_E_SCHEMA names the first column that differs and both
@@ -76,6 +80,15 @@ WEIR_API void weir_batch_unref(
  * `batch`. */
 WEIR_API weir_status weir_batch_slice(weir_batch *batch, int64_t offset, int64_t length,
                                       weir_batch **out, weir_error *err);
+/* The rows named, in that order, each at most once, as a batch of its own: values are copied, but dictionaries
+ * and what views and list views point to are shared with `batch`, to which it holds a reference. */
+WEIR_API weir_status weir_batch_take(weir_batch *batch, const int64_t *rows, int64_t n,
+                                     weir_batch **out, weir_error *err);
+/* A view of chosen columns, sharing the buffers and holding a reference to `batch`. `schema` is what
+ * weir_schema_select gave for the same columns of the batch's schema or of one with the same types. */
+WEIR_API weir_status weir_batch_select(weir_batch *batch, weir_schema *schema,
+                                       const int64_t *columns, weir_batch **out,
+                                       weir_error *err);
 WEIR_API weir_schema *weir_batch_schema(const weir_batch *batch); /* borrowed */
 WEIR_API const struct ArrowArray *weir_batch_array(
     const weir_batch *batch); /* borrowed */

@@ -134,6 +134,32 @@ weir_status weir_batch_slice(weir_batch *batch, int64_t offset, int64_t length,
   return WEIR_OK;
 }
 
+weir_status weir_batch_select(weir_batch *batch, weir_schema *schema,
+                              const int64_t *columns, weir_batch **out, weir_error *err) {
+  const struct ArrowSchema *want = weir_schema_arrow(schema);
+  const struct ArrowSchema *have = weir_schema_arrow(batch->schema);
+  size_t n = (size_t)want->n_children;
+  struct ArrowArray **chosen = base_calloc(n + 1, sizeof *chosen, err);
+  if (chosen == NULL) return WEIR_E_NOMEM;
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < n && !status; i++) {
+    if (columns[i] < 0 || columns[i] >= have->n_children ||
+        !arrow_types_match(want->children[i], have->children[columns[i]]))
+      status = weir_error_set(err, WEIR_E_SCHEMA, 0,
+                              "batch: no column %" PRId64 " of that type", columns[i]);
+    else
+      chosen[i] = batch->top.children[columns[i]];
+  }
+  struct ArrowArray top = {.n_children = (int64_t)n, .children = chosen};
+  weir_batch *made = NULL;
+  if (!status) status = batch_make(schema, &top, 0, batch->top.length, &made, err);
+  free(chosen);
+  if (status) return status;
+  made->parent = weir_batch_ref(batch->parent != NULL ? batch->parent : batch);
+  *out = made;
+  return WEIR_OK;
+}
+
 weir_schema *weir_batch_schema(const weir_batch *batch) {
   return batch->schema;
 }

@@ -106,6 +106,28 @@ weir_status weir_schema_copy(const struct ArrowSchema *schema, weir_schema **out
   return status;
 }
 
+weir_status weir_schema_select(const weir_schema *schema, const int64_t *columns,
+                               int64_t n, weir_schema **out, weir_error *err) {
+  const struct ArrowSchema *from = &schema->schema;
+  struct ArrowSchema made = {0};
+  ArrowSchemaInit(&made);
+  int code = ArrowSchemaSetTypeStruct(&made, n);
+  if (code == NANOARROW_OK) code = ArrowSchemaSetMetadata(&made, from->metadata);
+  for (int64_t i = 0; i < n && code == NANOARROW_OK; i++) {
+    if (columns[i] < 0 || columns[i] >= from->n_children) {
+      code = EINVAL;
+      break;
+    }
+    made.children[i]->release(made.children[i]);
+    code = ArrowSchemaDeepCopy(from->children[columns[i]], made.children[i]);
+  }
+  made.flags = from->flags;
+  weir_status status = arrow_errno(err, code, "schema: select");
+  if (status == WEIR_OK) status = schema_make(&made, out, err);
+  if (made.release != NULL) made.release(&made);
+  return status;
+}
+
 weir_schema *weir_schema_ref(weir_schema *schema) {
   atomic_fetch_add_explicit(&schema->refs, 1, memory_order_relaxed);
   return schema;
