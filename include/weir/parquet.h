@@ -106,6 +106,16 @@ WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema,
 WEIR_API weir_status weir_parquet_writer_write(weir_parquet_writer *writer,
                                                weir_batch *batch, weir_error *err);
 
+/* Whether _write would take the batch, without taking it: its refusals with WEIR_ERR_BAD_DATA and
+ * WEIR_E_SCHEMA. A slice of a batch that passes passes too. */
+WEIR_API weir_status weir_parquet_writer_check(weir_parquet_writer *writer,
+                                               weir_batch *batch, weir_error *err);
+
+/* Hands over what is buffered as a row group of its own, for callers with many writers and a bound on
+ * memory. With nothing buffered a no-op. */
+WEIR_API weir_status weir_parquet_writer_flush(weir_parquet_writer *writer,
+                                               weir_error *err);
+
 /* Bytes handed to the callback so far, and bytes that wait in memory for their row group. Their sum
  * estimates the size that the file would have if it ended now, footer apart. */
 WEIR_API uint64_t weir_parquet_writer_written(const weir_parquet_writer *writer);

@@ -183,13 +183,16 @@ static weir_status emit_dictionaries(weir_ipc_writer *w, const arrow_node *node,
   return emit_dictionary(w, node, array->dictionary, err);
 }
 
-static void remember(weir_ipc_writer *w, const arrow_node *node,
+/* Whether there is a dictionary, so that the batch must be kept. */
+static bool remember(weir_ipc_writer *w, const arrow_node *node,
                      const struct ArrowArray *array) {
+  bool any = node->dictionary != NULL;
   for (int64_t i = 0; i < node->n_children; i++)
-    remember(w, &node->children[i], array->children[i]);
-  if (node->dictionary == NULL) return;
+    any |= remember(w, &node->children[i], array->children[i]);
+  if (node->dictionary == NULL) return any;
   w->dicts[node - w->schema.schema->tree.nodes].seen = array->dictionary;
   remember(w, node->dictionary, array->dictionary);
+  return true;
 }
 
 static weir_status write_batch(weir_ipc_writer *w, weir_batch *batch, weir_error *err) {
@@ -212,7 +215,7 @@ static weir_status write_batch(weir_ipc_writer *w, weir_batch *batch, weir_error
   if (status == WEIR_OK) status = emit_body(w, &message, &body, err);
   ipc_body_done(&body);
   if (status != WEIR_OK) return status;
-  remember(w, root, array);
+  if (!remember(w, root, array)) return WEIR_OK;
   weir_batch *before = w->last;
   w->last = weir_batch_ref(batch);
   weir_batch_unref(before);

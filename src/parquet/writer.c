@@ -339,6 +339,19 @@ weir_status weir_parquet_writer_write(weir_parquet_writer *w, weir_batch *batch,
   return status;
 }
 
+weir_status weir_parquet_writer_check(weir_parquet_writer *w, weir_batch *batch,
+                                      weir_error *err) {
+  BASE_TRY(usable(w, err));
+  return check_batch(w, batch, err);
+}
+
+weir_status weir_parquet_writer_flush(weir_parquet_writer *w, weir_error *err) {
+  BASE_TRY(usable(w, err));
+  weir_status status = write_group(w, err);
+  w->broken = status != WEIR_OK;
+  return status;
+}
+
 uint64_t weir_parquet_writer_written(const weir_parquet_writer *w) {
   return w->written;
 }
