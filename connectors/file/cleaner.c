@@ -47,6 +47,7 @@ typedef struct removal {
   const file_manifest *newest;
   uint64_t attempt, participant;
   const uint8_t *incarnation;
+  bool decided; /* the newest manifest has that attempt */
   bool removed;
 } removal;
 
@@ -60,7 +61,7 @@ static weir_status remove_one(void *ctx, const char *text, weir_error *err) {
     return WEIR_OK;
   }
   /* Named by a manifest that is still being rolled forward: decided. */
-  if (file_data_files_have(&r->newest->files, text)) return WEIR_OK;
+  if (r->decided && file_data_files_have(&r->newest->files, text)) return WEIR_OK;
   r->removed = true;
   return file_disk_remove(&r->folders->staged, text, err);
 }
@@ -70,10 +71,15 @@ weir_status file_remove_staged(const file_place_folders *folders, uint64_t attem
                                weir_error *err) {
   file_manifest newest = {0};
   FILE_TRY(file_commits_newest(&folders->commits, &newest, err));
-  removal r = {folders, &newest, attempt, participant, incarnation, false};
+  removal r = {.folders = folders,
+               .newest = &newest,
+               .attempt = attempt,
+               .participant = participant,
+               .incarnation = incarnation,
+               .decided = file_manifest_has_attempt(&newest, attempt)};
   weir_status status = WEIR_OK;
   /* Without an incarnation nothing tells a leftover from the decided attempt's own. */
-  if (incarnation || !file_manifest_has_attempt(&newest, attempt)) {
+  if (incarnation || !r.decided) {
     status = file_disk_list(&folders->staged, remove_one, &r, err);
   }
   if (!status && r.removed) status = file_disk_folder_sync(&folders->staged, err);

@@ -38,14 +38,4 @@ weir_status file_commits_mark_done(const file_disk_folder *commits,
 weir_status file_commits_prune(const file_disk_folder *commits, const file_manifest *m,
                                weir_error *err);
 
-/* Publishes what the newest manifest names and is not published yet: F8, F13 to F15. Any owner, any
- * number of times, at the same time too. `durable`: the caller has synced the manifest's name itself. */
-weir_status file_commits_roll_forward(const file_place_folders *folders,
-                                      const file_manifest *m, bool durable,
-                                      weir_error *err);
-
-/* Before a manifest is created: every file that it will name can be published. */
-weir_status file_commits_check_files(const file_place_folders *folders,
-                                     const file_manifest *m, weir_error *err);
-
 #endif

@@ -8,6 +8,7 @@
 
 #include "claim.h"
 #include "commits.h"
+#include "publish.h"
 
 /* The folders, and the place when the caller wants it. */
 static weir_status open_target(const file_committer *c, const weir_namespace *ns,
@@ -46,7 +47,7 @@ static weir_status take_over(void *state, const weir_call *call, const weir_name
   FILE_GOTO(status, open_target(state, ns, &p, &folders, err));
   FILE_GOTO(status, file_commits_newest(&folders.commits, &newest, err));
   FILE_GOTO(status, file_claim_check(&p, ns, err)); /* K5 */
-  status = file_commits_roll_forward(&folders, &newest, false, err);
+  status = file_publish_roll_forward(&folders, &newest, false, err);
 out:
   file_manifest_done(&newest);
   file_place_folders_done(&folders);
@@ -158,7 +159,7 @@ static weir_status commit_once(const file_committer *c, const file_place *p,
   FILE_GOTO(status,
             weir_commit_batch_start(batch, file_manifest_cursor(&newest), &first, err));
   FILE_GOTO(status, file_claim_check(p, batch->ns, err)); /* K5 */
-  status = file_commits_roll_forward(folders, &newest, false, err);
+  status = file_publish_roll_forward(folders, &newest, false, err);
   if (status) {
     if (first == batch->n_attempts) status = keep_trying(err, status, WEIR_ERR_IN_DOUBT);
     goto out;
@@ -170,12 +171,12 @@ static weir_status commit_once(const file_committer *c, const file_place *p,
   FILE_GOTO(status,
             file_manifest_build(batch, first, newest.sequence + 1, floor_after(&newest),
                                 file_manifest_cursor(&newest), &next, err));
-  FILE_GOTO(status, file_commits_check_files(folders, &next, err));
+  FILE_GOTO(status, file_publish_check_files(folders, &next, err));
   FILE_GOTO(status,
             file_commits_append(&folders->commits, &next, batch->ns, c->host, err));
   /* K6: replaced since then, it is not published. */
   status = file_claim_check(p, batch->ns, err);
-  if (!status) status = file_commits_roll_forward(folders, &next, true, err);
+  if (!status) status = file_publish_roll_forward(folders, &next, true, err);
   if (status) {
     status = keep_trying(err, status, WEIR_ERR_IN_DOUBT);
     goto out;

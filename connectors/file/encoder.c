@@ -5,8 +5,11 @@
 #include <string.h>
 #include <weir/ndjson.h>
 
+#include "disk.h"
+
 typedef struct ndjson_state {
-  weir_ndjson_encoder *encoder;
+  weir_schema *schema;
+  weir_ndjson_encoder *encoder; /* NULL: made by the next write */
   file_encoder_out out;
   void *ctx;
 } ndjson_state;
@@ -55,6 +58,7 @@ static void ndjson_free(void *state) {
   ndjson_state *s = state;
   if (!s) return;
   weir_ndjson_encoder_free(s->encoder);
+  weir_schema_unref(s->schema);
   free(s);
 }
 
@@ -64,13 +68,9 @@ static weir_status ndjson_create(const file_encoder_config *config, weir_schema 
   (void)config;
   ndjson_state *s = calloc(1, sizeof(*s));
   if (!s) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+  s->schema = weir_schema_ref(schema);
   s->out = out;
   s->ctx = ctx;
-  weir_status status = weir_ndjson_encoder_new(schema, &s->encoder, err);
-  if (status) {
-    ndjson_free(s);
-    return status;
-  }
   *state = s;
   return WEIR_OK;
 }
@@ -79,9 +79,16 @@ static weir_status ndjson_write(void *state, weir_batch *batch, weir_error *err)
   ndjson_state *s = state;
   const uint8_t *data = NULL;
   size_t size = 0;
+  if (!s->encoder) FILE_TRY(weir_ndjson_encoder_new(s->schema, &s->encoder, err));
   weir_status status = weir_ndjson_encoder_write(s->encoder, batch, &data, &size, err);
   if (!status) status = s->out(s->ctx, data, size, err);
   return status;
+}
+
+static void ndjson_trim(void *state) {
+  ndjson_state *s = state;
+  weir_ndjson_encoder_free(s->encoder);
+  s->encoder = NULL;
 }
 
 static uint64_t ndjson_pending(const void *state) {
@@ -103,6 +110,7 @@ static const file_encoder_format ndjson = {
     .create = ndjson_create,
     .write = ndjson_write,
     .pending = ndjson_pending,
+    .trim = ndjson_trim,
     .finish = ndjson_finish,
     .free = ndjson_free,
 };

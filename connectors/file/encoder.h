@@ -31,11 +31,18 @@ typedef struct file_encoder_format {
   /* Whether the format can hold every column; no I/O. */
   weir_status (*check)(const file_encoder_config *config, weir_schema *schema,
                        weir_error *err);
+  /* `config` stays where it is until free. */
   weir_status (*create)(const file_encoder_config *config, weir_schema *schema,
                         file_encoder_out out, void *ctx, void **state, weir_error *err);
   /* One call takes a batch wholly or, with WEIR_ERR_BAD_DATA, not at all. */
   weir_status (*write)(void *state, weir_batch *batch, weir_error *err);
+  /* What `write` would refuse of the batch and of any part of it; NULL: only `write` can tell. */
+  weir_status (*check_batch)(void *state, weir_batch *batch, weir_error *err);
   uint64_t (*pending)(const void *state); /* encoded bytes not yet handed out */
+  weir_status (*flush)(void *state,
+                       weir_error *err); /* hands them out; NULL: never any */
+  void (*trim)(
+      void *state); /* drops memory that the next write can make again; or NULL */
   weir_status (*finish)(void *state, weir_error *err);
   void (*free)(void *state); /* NULL is a no-op */
 } file_encoder_format;

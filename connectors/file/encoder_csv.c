@@ -2,10 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "disk.h"
 #include "encoder.h"
 
 typedef struct csv_state {
-  weir_csv_encoder *encoder;
+  const file_encoder_config *config;
+  weir_schema *schema;
+  weir_csv_encoder *encoder; /* NULL: made when it is needed */
   file_encoder_out out;
   void *ctx;
   int begun; /* the header is out */
@@ -47,30 +50,33 @@ static void csv_free(void *state) {
   csv_state *s = state;
   if (!s) return;
   weir_csv_encoder_free(s->encoder);
+  weir_schema_unref(s->schema);
   free(s);
 }
 
 static weir_status csv_create(const file_encoder_config *config, weir_schema *schema,
                               file_encoder_out out, void *ctx, void **state,
                               weir_error *err) {
-  weir_csv_options csv = options_of(config);
   csv_state *s = calloc(1, sizeof(*s));
   if (!s) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+  s->config = config;
+  s->schema = weir_schema_ref(schema);
   s->out = out;
   s->ctx = ctx;
-  weir_status status = weir_csv_encoder_new(schema, &csv, &s->encoder, err);
-  if (status) {
-    csv_free(s);
-    return status;
-  }
   *state = s;
   return WEIR_OK;
+}
+
+static weir_status make(csv_state *s, weir_error *err) {
+  weir_csv_options csv = options_of(s->config);
+  return s->encoder ? WEIR_OK : weir_csv_encoder_new(s->schema, &csv, &s->encoder, err);
 }
 
 static weir_status begin(csv_state *s, weir_error *err) {
   const uint8_t *data = NULL;
   size_t size = 0;
   if (s->begun) return WEIR_OK;
+  FILE_TRY(make(s, err));
   weir_csv_encoder_header(s->encoder, &data, &size);
   weir_status status = size ? s->out(s->ctx, data, size, err) : WEIR_OK;
   s->begun = !status;
@@ -81,10 +87,17 @@ static weir_status csv_write(void *state, weir_batch *batch, weir_error *err) {
   csv_state *s = state;
   const uint8_t *data = NULL;
   size_t size = 0;
+  FILE_TRY(make(s, err));
   weir_status status = weir_csv_encoder_write(s->encoder, batch, &data, &size, err);
   if (!status) status = begin(s, err);
   if (!status) status = s->out(s->ctx, data, size, err);
   return status;
+}
+
+static void csv_trim(void *state) {
+  csv_state *s = state;
+  weir_csv_encoder_free(s->encoder);
+  s->encoder = NULL;
 }
 
 static uint64_t csv_pending(const void *state) {
@@ -104,6 +117,7 @@ const file_encoder_format file_encoder_csv = {
     .create = csv_create,
     .write = csv_write,
     .pending = csv_pending,
+    .trim = csv_trim,
     .finish = csv_finish,
     .free = csv_free,
 };

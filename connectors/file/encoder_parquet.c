@@ -40,6 +40,14 @@ static weir_status parquet_write(void *state, weir_batch *batch, weir_error *err
   return weir_parquet_writer_write(state, batch, err);
 }
 
+static weir_status parquet_check_batch(void *state, weir_batch *batch, weir_error *err) {
+  return weir_parquet_writer_check(state, batch, err);
+}
+
+static weir_status parquet_flush(void *state, weir_error *err) {
+  return weir_parquet_writer_flush(state, err);
+}
+
 static uint64_t parquet_pending(const void *state) {
   return weir_parquet_writer_buffered(state);
 }
@@ -59,7 +67,9 @@ const file_encoder_format file_encoder_parquet = {
     .check = parquet_check,
     .create = parquet_create,
     .write = parquet_write,
+    .check_batch = parquet_check_batch,
     .pending = parquet_pending,
+    .flush = parquet_flush,
     .finish = parquet_finish,
     .free = parquet_free,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "partition.h"
 
 /* ---- names and lists of data files -------------------------------------------------------------- */
 
@@ -79,9 +80,38 @@ bool file_data_files_have(const file_data_files *files, const char *name) {
   return false;
 }
 
+/* As put_files writes it: a number has 20 digits at most, and no byte of a name needs an escape. */
+size_t file_descriptor_bytes(const char *folder) {
+  static const char rest[] = "{\"name\":\"/\",\"rows\":,\"bytes\":,\"sha256\":\"\"},";
+  return sizeof(rest) + DATA_NAME_SIZE + 2 * DISK_SHA256_SIZE + 40 +
+         (folder ? strlen(folder) : 0);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const file_data_file *)a)->name, ((const file_data_file *)b)->name);
+}
+
+void file_data_files_sort(file_data_files *files) {
+  if (files->n) qsort(files->v, files->n, sizeof(*files->v), by_name);
+}
+
+/* Drops those from `n` on. */
+static void cut_files(file_data_files *files, size_t n) {
+  while (files->n > n) free(files->v[--files->n].folder);
+}
+
 void file_data_files_done(file_data_files *files) {
+  cut_files(files, 0);
   free(files->v);
   memset(files, 0, sizeof(*files));
+}
+
+static bool put_name(yyjson_mut_doc *doc, yyjson_mut_val *object,
+                     const file_data_file *file) {
+  char text[PARTITION_FOLDER_MAX + DATA_NAME_SIZE + 1];
+  snprintf(text, sizeof(text), "%s%s%s", file->folder ? file->folder : "",
+           file->folder ? "/" : "", file->name);
+  return yyjson_mut_obj_add_strcpy(doc, object, "name", text);
 }
 
 static bool put_files(yyjson_mut_doc *doc, yyjson_mut_val *object,
@@ -90,7 +120,7 @@ static bool put_files(yyjson_mut_doc *doc, yyjson_mut_val *object,
   if (!array) return false;
   for (size_t i = 0; i < n; i++) {
     yyjson_mut_val *file = yyjson_mut_arr_add_obj(doc, array);
-    if (!file || !yyjson_mut_obj_add_strcpy(doc, file, "name", v[i].name)) return false;
+    if (!file || !put_name(doc, file, &v[i])) return false;
     if (with_participant &&
         !yyjson_mut_obj_add_uint(doc, file, "participant", v[i].participant)) {
       return false;
@@ -104,19 +134,42 @@ static bool put_files(yyjson_mut_doc *doc, yyjson_mut_val *object,
   return true;
 }
 
-/* Names must be data file names of that attempt; so no record can name a path elsewhere. */
+/* Names must be data file names of that attempt, in `path` or in folders of partition_by below it; so no
+ * record can name a path elsewhere. The caller frees out->folder. */
 static weir_status get_file(const file_json_reader *r, yyjson_val *object,
                             uint64_t attempt, file_data_file *out, file_data_name *name,
                             weir_error *err) {
   const char *text = NULL;
-  FILE_TRY(file_json_text(r, object, "name", DATA_NAME_SIZE - 1, &text, err));
-  if (!file_data_name_parse(text, name) || name->attempt != attempt)
+  file_data_file file = {0};
+  FILE_TRY(file_json_text(r, object, "name", PARTITION_FOLDER_MAX + DATA_NAME_SIZE, &text,
+                          err));
+  const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
+  if (!file_data_name_parse(base, name) || name->attempt != attempt ||
+      (slash && !file_partition_folder_valid(text, (size_t)(slash - text)))) {
     return file_json_corrupt(r, "name", err);
-  memcpy(out->name, text, strlen(text) + 1);
-  out->participant = name->participant;
-  FILE_TRY(file_json_u64(r, object, "rows", &out->rows, err));
-  FILE_TRY(file_json_u64(r, object, "bytes", &out->bytes, err));
-  return file_json_hex(r, object, "sha256", out->sha256, DISK_SHA256_SIZE, err);
+  }
+  memcpy(file.name, base, strlen(base) + 1);
+  file.participant = name->participant;
+  FILE_TRY(file_json_u64(r, object, "rows", &file.rows, err));
+  FILE_TRY(file_json_u64(r, object, "bytes", &file.bytes, err));
+  FILE_TRY(file_json_hex(r, object, "sha256", file.sha256, DISK_SHA256_SIZE, err));
+  if (slash) {
+    file.folder = file_disk_format(err, "%.*s", (int)(slash - text), text);
+    if (!file.folder) return WEIR_E_NOMEM;
+  }
+  *out = file;
+  return WEIR_OK;
+}
+
+/* Reads one and adds it. */
+static weir_status add_file(const file_json_reader *r, yyjson_val *object,
+                            uint64_t attempt, file_data_files *files,
+                            file_data_name *name, weir_error *err) {
+  file_data_file file = {0};
+  FILE_TRY(get_file(r, object, attempt, &file, name, err));
+  weir_status status = file_data_files_add(files, &file, err);
+  if (status) free(file.folder);
+  return status;
 }
 
 /* ---- intents and descriptors -------------------------------------------------------------------- */
@@ -184,6 +237,7 @@ weir_status file_descriptor_read(const void *data, size_t size, uint64_t attempt
   yyjson_val *root = NULL, *array = NULL, *item;
   file_epoch_key key = {0};
   size_t before = files->n, i, n;
+  uint64_t before_it = 0; /* the index of the file before */
   FILE_TRY(file_json_open(data, size, "file-descriptor", MANIFEST_VERSION,
                           "the descriptor", &r, &root, err));
   FILE_GOTO(status, get_key(&r, root, &key, err));
@@ -197,20 +251,19 @@ weir_status file_descriptor_read(const void *data, size_t size, uint64_t attempt
   }
   FILE_GOTO(status, file_json_array(&r, root, "files", &array, err));
   yyjson_arr_foreach(array, i, n, item) {
-    file_data_file file = {0};
     file_data_name name = {0};
-    FILE_GOTO(status, get_file(&r, item, attempt, &file, &name, err));
-    /* Strictly one after the other: no file twice, none of someone else. */
-    if (name.participant != participant || name.index != i + 1 ||
+    FILE_GOTO(status, add_file(&r, item, attempt, files, &name, err));
+    /* One after the other: no file twice, none of someone else. */
+    if (name.participant != participant || name.index <= before_it ||
         memcmp(name.incarnation, key.incarnation, sizeof(key.incarnation)) != 0) {
       status = file_json_corrupt(&r, "name", err);
       goto out;
     }
-    FILE_GOTO(status, file_data_files_add(files, &file, err));
+    before_it = name.index;
   }
 out:
   file_json_close(&r);
-  if (status) files->n = before;
+  if (status) cut_files(files, before);
   return status;
 }
 
@@ -330,10 +383,8 @@ static weir_status get_attempt(const file_json_reader *r, yyjson_val *object,
   FILE_TRY(file_json_array(r, object, "files", &array, err));
   attempt->first_file = m->files.n;
   yyjson_arr_foreach(array, i, n, item) {
-    file_data_file file = {0};
     file_data_name name = {0};
-    FILE_TRY(get_file(r, item, attempt->cursor.checkpoint, &file, &name, err));
-    FILE_TRY(file_data_files_add(&m->files, &file, err));
+    FILE_TRY(add_file(r, item, attempt->cursor.checkpoint, &m->files, &name, err));
   }
   attempt->n_files = m->files.n - attempt->first_file;
   m->n_attempts++;

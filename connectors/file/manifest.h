@@ -32,6 +32,8 @@ bool file_data_name_parse(const char *text, file_data_name *out);
 
 typedef struct file_data_file {
   char name[DATA_NAME_SIZE];
+  /* below `path`, of partition_by: "day=2024-02-29/kind=a"; NULL: none. Records give it before the name */
+  char *folder;
   uint64_t participant, rows, bytes;
   uint8_t sha256[DISK_SHA256_SIZE];
 } file_data_file;
@@ -41,8 +43,13 @@ typedef struct file_data_files {
   size_t n, capacity;
 } file_data_files;
 
+/* Takes file->folder over on WEIR_OK. */
 weir_status file_data_files_add(file_data_files *files, const file_data_file *file,
                                 weir_error *err);
+/* Bytes of a descriptor that names this file, at most. */
+size_t file_descriptor_bytes(const char *folder);
+/* By name: in the order in which they were begun. */
+void file_data_files_sort(file_data_files *files);
 bool file_data_files_have(const file_data_files *files, const char *name);
 void file_data_files_done(file_data_files *files); /* zeroed is fine */
 

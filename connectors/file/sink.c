@@ -59,6 +59,9 @@ static const weir_option sink_options[] = {
      "epoch ends its files."},
     {"roll.rows", WEIR_OPT_INT, 0, "0", 0, INT64_MAX, NULL,
      "Rows of a file at most; 0 = no limit."},
+    {"partition_by", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
+     "Columns that name the folders below `path` in which the rows' files lie: "
+     "column=value/column=value, as Hive has them. The files are without these columns."},
     {"commit_interval", WEIR_OPT_DURATION, 0, "0", 0, INT64_MAX, NULL,
      "Checkpoints are gathered that long and published as one commit; 0 = each at once. "
      "The end of a run publishes what was gathered."},
@@ -87,7 +90,7 @@ static void release(weir_sink *sink) {
   sink->ops = NULL;
   sink->state = NULL;
   if (!s) return;
-  file_staging_end(&s->staging);
+  file_staging_done(&s->staging);
   file_place_folders_done(&s->folders);
   weir_schema_unref(s->schema);
   free(s->committer.configured);
@@ -152,22 +155,41 @@ static weir_status name_target(const char *path, weir_binding *binding, weir_err
   return status;
 }
 
+/* Files under two layouts cannot be read together, so the layout is part of what the target is. */
+static weir_status name_layout(const file_partitions *partitions, weir_binding *binding,
+                               weir_error *err) {
+  if (!partitions) return WEIR_OK;
+  return weir_binding_identify(binding, "partition_by", file_partitions_names(partitions),
+                               err);
+}
+
 static weir_status resolve_schema(weir_sink *sink, const weir_call *call,
                                   const weir_options *options, weir_schema *input,
                                   weir_binding *out, weir_error *err) {
   file_sink *s = sink->state;
+  weir_status status = WEIR_OK;
   file_encoder_config config = {0};
+  file_partitions *partitions = NULL;
+  const char *path = weir_options_string(options, "path");
   (void)call;
   FILE_TRY(bound(s, "resolve_schema", err));
   FILE_TRY(file_encoder_configure(options, &config, err));
-  FILE_TRY(file_cleaner_set_path(s->cleaner, weir_options_string(options, "path"), err));
-  weir_status status = config.format->check(&config, input, err);
+  FILE_TRY(file_cleaner_set_path(s->cleaner, path, err));
+  status = file_partitions_new(options, input, &partitions, err);
   if (!status)
-    status = file_place_check(weir_options_string(options, "path"), s->ns, err);
-  if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));
-  FILE_TRY(weir_binding_logical(input, out, err));
-  status = name_target(weir_options_string(options, "path"), out, err);
+    status = config.format->check(
+        &config, partitions ? file_partitions_schema(partitions) : input, err);
+  if (!status) status = file_place_check(path, s->ns, err);
+  if (status) {
+    weir_error_prefix(err, status, "%s", weir_options_where(options));
+    goto out;
+  }
+  FILE_GOTO(status, weir_binding_logical(input, out, err));
+  status = name_target(path, out, err);
+  if (!status) status = name_layout(partitions, out, err);
   if (status) weir_binding_done(out);
+out:
+  file_partitions_free(partitions);
   return status;
 }
 
@@ -189,7 +211,12 @@ static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
   file_json_hex_format(folder, sizeof(folder), text);
   free(binding->identity); /* the path, by which resolve_schema named it */
   binding->identity = NULL;
-  return weir_binding_identify(binding, "folder", text, err);
+  FILE_TRY(weir_binding_identify(binding, "folder", text, err));
+  file_partitions *partitions = NULL;
+  FILE_TRY(file_partitions_new(options, binding->schema, &partitions, err));
+  status = name_layout(partitions, binding, err);
+  file_partitions_free(partitions);
+  return status;
 }
 
 static weir_status open_sink(weir_sink *sink, const weir_call *call,
@@ -203,7 +230,10 @@ static weir_status open_sink(weir_sink *sink, const weir_call *call,
   FILE_TRY(bound(s, "open", err));
   if (s->schema)
     return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "file sink: opened twice");
+  file_staging_done(&s->staging);
   FILE_GOTO(status, file_encoder_configure(options, &s->staging.encoder, err));
+  FILE_GOTO(status,
+            file_partitions_new(options, binding->schema, &s->staging.partitions, err));
   FILE_GOTO(status, file_cleaner_set_path(s->cleaner, path, err));
   FILE_GOTO(status, file_place_find(path, &p, err));
   FILE_GOTO(status, file_place_folders_open(&p, s->ns, &s->folders, err));
@@ -213,7 +243,8 @@ static weir_status open_sink(weir_sink *sink, const weir_call *call,
     goto out;
   }
   s->schema = weir_schema_ref(binding->schema);
-  s->staging.schema = s->schema;
+  s->staging.schema =
+      s->staging.partitions ? file_partitions_schema(s->staging.partitions) : s->schema;
   s->staging.folder = &s->folders.staged;
   s->staging.roll_rows = (uint64_t)weir_options_int(options, "roll.rows");
   s->staging.roll_bytes = (uint64_t)weir_options_int(options, "roll.size");

@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One participant's open epoch: data files being written under `staged/`. Used by the sink's own thread
- * alone. A file is finished and synced when it rolls, so that pre_commit waits for the last one only.
+ * One participant's open epoch: data files being written under `staged/`, one at a time, or with
+ * `partition_by` one for each folder. Used by the sink's own thread alone. A file is finished and synced when
+ * it rolls, so that pre_commit waits for the last one only.
+ *
+ * Of many folders so many files are open at once as half of the process's descriptors allow, all participants
+ * together, and 1,024 at most. Then the one that was written least recently is finished; more rows for its
+ * folder begin another. Rows that wait in memory for their row group come to 128 MiB at most, all files of a
+ * participant together; then the largest row group is written early.
  */
 #ifndef CONNECTORS_FILE_STAGING_H
 #define CONNECTORS_FILE_STAGING_H
 
 #include "encoder.h"
 #include "manifest.h"
+#include "partition.h"
 
 typedef struct file_staging {
   file_encoder_config encoder;
-  weir_schema *schema;            /* borrowed */
+  weir_schema *schema;            /* borrowed: of the files */
+  file_partitions *partitions;    /* owned; NULL: all files lie in `path` itself */
   const file_disk_folder *folder; /* borrowed: `staged/` */
   uint64_t roll_rows;             /* 0: no bound */
   uint64_t roll_bytes;            /* 0: no bound */
 
   file_epoch_key key; /* attempt 0: no epoch is open */
   int broken;         /* a write or sync failed: this epoch can only be rolled back */
+  uint64_t begun;     /* files: their index */
+  size_t described;   /* bytes of the descriptor so far */
   file_data_files done;
-  struct file_staging_file *file; /* NULL: none is open */
+  struct file_staging_open *open; /* the files under way */
+  size_t n_open, open_capacity;
+  uint64_t clock; /* of writes, for `used` */
 } file_staging;
 
 /* No file is made until there are rows. */
@@ -27,9 +39,10 @@ void file_staging_begin(file_staging *s, const file_epoch_key *key);
 /* All of the batch or, with WEIR_ERR_BAD_DATA, nothing of it. *bytes is what reached files. */
 weir_status file_staging_write(file_staging *s, weir_batch *batch, uint64_t *bytes,
                                weir_error *err);
-/* Finishes the open file and makes all files durable; `done` lists them. */
+/* Finishes the open files and makes all files durable; `done` lists them. */
 weir_status file_staging_prepare(file_staging *s, weir_error *err);
-/* Closes the open file, which stays where it is, and forgets the epoch. */
+/* Closes the open files, which stay where they are, and forgets the epoch. */
 void file_staging_end(file_staging *s);
+void file_staging_done(file_staging *s); /* zeroed is fine */
 
 #endif

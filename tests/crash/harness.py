@@ -93,7 +93,9 @@ class Case:
         self.configure(**options)
 
     def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake", more=""):
-        """`more` are further options of each sink, in braces' own spelling."""
+        """`more` are further options of each sink, in braces' own spelling. Of `partition_by` even is all that the
+        check knows to read."""
+        self.partitioned = "partition_by: even" in more
         lines = ["pipeline: crash", "state: ./state", f"checkpoint: {{interval: {interval}, timeout: {timeout}}}"]
         lines += ["sources:"]
         for name in self.sources:
@@ -178,6 +180,8 @@ class Case:
 
     def source(self, sink="lake"):
         target = self.folder / "out" / sink
+        if FORMAT == "parquet" and self.partitioned:
+            return f"read_parquet('{target}/**/*.parquet', hive_partitioning = true, hive_types = {{even: BOOLEAN}})"
         if FORMAT == "parquet":
             return f"read_parquet('{target}/**')"
         types = "{id: 'BIGINT', name: 'VARCHAR', price: 'DOUBLE', moment: 'TIMESTAMPTZ', even: 'BOOLEAN'}"

@@ -23,6 +23,8 @@ WAYS = {
     "file.rollback": REWINDS,
     "task.seek": REWINDS,
 }
+# Passed by sinks that make folders only.
+FOLDERS = ("file.folders",)
 # Passed every thousand pages of the WAL.
 LONG = ["store.checkpoint.before"]
 
@@ -40,6 +42,10 @@ def test_list_is_complete():
     assert sorted(set(found)) == POINTS, "tests/crash/points.txt must name every fault point, and no other, in order"
 
 
+def options_of(point):
+    return {"more": "partition_by: even"} if point.startswith(FOLDERS) else {}
+
+
 def faults_of(point, nth):
     return ",".join(filter(None, [f"{point}=kill@{nth}", WAYS.get(point)]))
 
@@ -47,7 +53,7 @@ def faults_of(point, nth):
 @pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG])
 def test_kill_at(point, tmp_path, weir_faults_bin):
     """At the first, the second and the seventh time, each with rows to deliver."""
-    case = Case(tmp_path, weir_faults_bin)
+    case = Case(tmp_path, weir_faults_bin, **options_of(point))
     with Watcher(case):
         for nth in (1, 2, 7):
             process = case.run(f"{faults_of(point, nth)},{PACE}")
@@ -61,7 +67,7 @@ def test_kill_at(point, tmp_path, weir_faults_bin):
 @pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG])
 def test_kill_at_again(point, tmp_path, weir_faults_bin):
     """Killed again at the same point by the recovery that follows, or as soon as it is come to again."""
-    case = Case(tmp_path, weir_faults_bin, rows=1800)
+    case = Case(tmp_path, weir_faults_bin, rows=1800, **options_of(point))
     with Watcher(case):
         case.kill(faults_of(point, 1 if point.startswith(ONCE) or point in WAYS else 4))
         for _ in range(3):

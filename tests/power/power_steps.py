@@ -17,6 +17,7 @@ CAUGHT = {
     "F8": "what a killed process has linked is gone, and what it published is not",
     "F9": "a manifest is torn",
     "F11": "a manifest is gone, and what it published is not",
+    "F12a": "a folder is gone, and the files that were moved into it",
     "F14": "rows that were said to be delivered are gone",
     "C5": "staged files that nobody will ever remove",
     "C8": "a decision is gone, and what it published is not",
@@ -57,7 +58,8 @@ def file_step(disk, node):
     if names:
         return "F4 names"
     if path.startswith("/c/out/") and ".weir" not in path:
-        return "F14"
+        folders = any(not isinstance(change.node, File) and change.node is not None for change in node.pending)
+        return "F12a" if folders else "F14"
     return "F3"
 
 

@@ -15,7 +15,7 @@ from world import VARIANTS, Story, World, recorded
 SEEDS = 10
 
 
-@pytest.mark.parametrize("group", range(14))
+@pytest.mark.parametrize("group", range(16))
 def test_power_cuts(group, tmp_path, weir_bin, recorder):
     variant = list(VARIANTS)[group % len(VARIANTS)]
     world = recorded(tmp_path / "world", weir_bin, recorder, variant, group)
@@ -35,10 +35,11 @@ def test_killed_between_making_the_state_folder_and_its_sync(made, tmp_path, wei
     world.check_complete()
 
 
-@pytest.mark.parametrize("step", ["F6", "F7", "F11", "C8"])
+@pytest.mark.parametrize("step", ["F6", "F7", "F11", "F12a", "C8"])
 def test_a_missing_sync_is_found(step, tmp_path, weir_bin, recorder):
     """The simulation can fail. tests/long goes through all steps."""
-    world = recorded(tmp_path / "world", weir_bin, recorder, "one writer", 0)
+    variant = "folders" if step == "F12a" else "one writer"
+    world = recorded(tmp_path / "world", weir_bin, recorder, variant, 0)
     assert step in CAUGHT
     assert find(world, step, range(60), tmp_path), f"without the sync of {step} no seed has failed"
 

@@ -32,6 +32,7 @@ from simulated_disk import (
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = "{id: int64, name: utf8}"
+FOLDERED = "{id: int64, name: utf8, day: utf8, even: bool}"
 SECONDS = 120
 DATA_FILE = re.compile(r"(\d{12,})-(\d{4,})-(\d{5,})-[0-9a-f]{32}\.(parquet|ndjson)")
 
@@ -45,6 +46,15 @@ def build_recorder(folder):
     options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["cc", *options, "-o", library, HERE / "recorder.c", "-ldl"], check=True)
     return library
+
+
+def columns_of_folders(i):
+    return {"day": f"d{i // 9 % 4}", "even": i % 2 == 0}
+
+
+def folder_of(i):
+    day, even = columns_of_folders(i).values()
+    return f"day={day}/even={str(even).lower()}"
 
 
 def row(i):
@@ -74,19 +84,22 @@ class World:
     """A folder with `source/`, the pipeline, and `disk/`, where state and targets lie."""
 
     def __init__(self, folder, binary, recorder, *, format="parquet", writers=1, sinks=("lake",), files=24, per_file=6,
-                 roll=0, pace=1500, sync=400, commit_interval=None):  # fmt: skip
+                 roll=0, pace=1500, sync=400, commit_interval=None, foldered=False):  # fmt: skip
         self.folder, self.binary, self.recorder = pathlib.Path(folder), binary, recorder
         self.format, self.sinks, self.pace, self.sync = format, sinks, pace, sync
+        self.foldered = foldered
         self.disk, self.source = self.folder / "disk", self.folder / "source"
         self.source.mkdir(parents=True)
         self.rows = self.parts = 0
         for _ in range(files):
             self.grow(per_file)
         lines = ["pipeline: power", "state: ./disk/a/b/state", "checkpoint: {interval: 1ms}", "sources:"]
-        lines += [f"  orders: {{type: file, path: source/*.ndjson, batch_rows: 2, schema: {COLUMNS}}}", "sinks:"]
+        columns = FOLDERED if foldered else COLUMNS
+        lines += [f"  orders: {{type: file, path: source/*.ndjson, batch_rows: 2, schema: {columns}}}", "sinks:"]
         for sink in sinks:
             more = f", roll: {{rows: {roll}}}" if roll else ""
             more += f", commit_interval: {commit_interval}" if commit_interval else ""
+            more += ", partition_by: [day, even]" if foldered else ""
             path = f"path: ./disk/c/out/{sink}, format: {format}"
             lines += [f"  {sink}: {{type: file, {path}, writers: {writers}, from: orders{more}}}"]
         self.pipeline = self.folder / "p.yaml"
@@ -94,7 +107,8 @@ class World:
 
     def grow(self, rows):
         part = self.source / f"{self.parts:05d}.ndjson"
-        part.write_text("".join(json.dumps(row(i)) + "\n" for i in range(self.rows, self.rows + rows)))
+        more = columns_of_folders if self.foldered else lambda i: {}
+        part.write_text("".join(json.dumps(row(i) | more(i)) + "\n" for i in range(self.rows, self.rows + rows)))
         self.parts += 1
         self.rows += rows
         return part
@@ -148,6 +162,12 @@ class World:
 
         assert of(disk.tree()) == of(Disk(self.disk).tree()), "the recorder has missed something"
 
+    def published(self, sink):
+        """Files under the target, by their names there."""
+        target = self.target(sink)
+        found = (path for path in target.rglob("*") if not path.is_dir()) if target.is_dir() else ()
+        return {path.relative_to(target).as_posix(): path for path in sorted(found)}
+
     # ---- what must hold --------------------------------------------------------------------------
 
     def target(self, sink):
@@ -177,7 +197,7 @@ class World:
         a run that has said so, every row."""
         decided = None
         for sink in self.sinks:
-            published = sorted(self.target(sink).iterdir()) if self.target(sink).is_dir() else []
+            published = self.published(sink)
             if published and decided is None:
                 decided = self.decided()
             manifests = sorted(self.target(sink).parent.glob(f".weir/{sink}/*/commits/*.json"))
@@ -185,17 +205,20 @@ class World:
             # What is older than the newest manifest's floor is named by none, or by one that a cut has brought back.
             floor = json.loads(manifests[-1].read_text())["floor"] if manifests else 0
             kept = [file["name"] for m in manifests if int(m.stem) >= floor for file in files_of(m)]
-            oldest = min((DATA_FILE.fullmatch(name)[1] for name in kept), default="")
+            oldest = min((DATA_FILE.fullmatch(pathlib.PurePath(name).name)[1] for name in kept), default="")
             ids = []
-            for path in published:
+            for name, path in published.items():
                 match = DATA_FILE.fullmatch(path.name)
                 assert match, f"{path} is no published file"
                 content = path.read_bytes()
-                assert path.name in named or match[1] < oldest, f"{path} is named by no manifest"
-                if path.name in named:
-                    assert hashlib.sha256(content).hexdigest() == named[path.name], f"{path} is torn"
+                assert name in named or match[1] < oldest, f"{path} is named by no manifest"
+                if name in named:
+                    assert hashlib.sha256(content).hexdigest() == named[name], f"{path} is torn"
                 assert decided(int(match[1])), f"{path} is visible, and its attempt is not decided"
-                ids += ids_of(content, match[4])
+                found = ids_of(content, match[4])
+                folders = {folder_of(i) if self.foldered else "." for i in found}
+                assert folders == {pathlib.PurePath(name).parent.as_posix()}, f"{path} holds rows of {folders}"
+                ids += found
             assert len(ids) == len(set(ids)), f"{sink}: rows are there twice"
             assert delivered is None or len(ids) == delivered, f"{sink}: {len(ids)} rows of {delivered} delivered"
 
@@ -203,7 +226,7 @@ class World:
         done, _ = self.run(quick=True)
         assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-3000:]}"
         for sink in self.sinks:
-            ids = sorted(i for p in self.target(sink).iterdir() for i in ids_of(p.read_bytes(), self.format))
+            ids = sorted(i for p in self.published(sink).values() for i in ids_of(p.read_bytes(), self.format))
             assert ids == list(range(self.rows)), f"{sink}: {len(ids)} rows, {len(set(ids))} of them apart, of {self.rows}"
 
     def check_clean(self):
@@ -215,7 +238,7 @@ class World:
         finally:
             self.shrink(part, 3)
         for sink in self.sinks:
-            names = {path.name for path in self.target(sink).iterdir()}
+            names = {path.name for path in self.published(sink).values()}
             left = [p.name for p in self.target(sink).parent.glob(f".weir/{sink}/*/staged/*") if p.name not in names]
             assert not left, f"left in staged/ for ever: {left}"
 
@@ -250,6 +273,7 @@ VARIANTS = {
     "ndjson": dict(writers=1, format="ndjson"),
     "ndjson, three writers, rolls": dict(writers=3, format="ndjson", roll=4),
     "gathers": dict(writers=2, roll=3, commit_interval="4ms"),
+    "folders": dict(writers=2, foldered=True),
     "two sinks": dict(writers=2, sinks=("lake", "pond")),
 }
 

@@ -12,6 +12,7 @@
 
 #include "../../connectors/file/json.h"
 #include "../../connectors/file/manifest.h"
+#include "../../connectors/file/partition.h"
 
 static file_epoch_key test_key(void) {
   file_epoch_key key = {.attempt = 42, .participant = 3};
@@ -134,6 +135,72 @@ static void descriptors_are_read_as_a_strangers(void **state) {
   assert_int_equal(files.n, 0);
 }
 
+#define IN_FOLDER(folder)                                                            \
+  HEAD "\"incarnation\":\"" INCARNATION "\",\"files\":[{\"name\":\"" folder "/" NAME \
+       "\",\"rows\":7,\"bytes\":9,\"sha256\":\"" SHA "\"}]}"
+
+static void folders_have_one_spelling_and_lie_below(void **state) {
+  (void)state;
+  static const char *const good[] = {
+      "day=2024-02-29", "a=/b=",
+      "a=..",           "a b=x%20y/\xc3\xa9=\xe6\x97\xa5",
+      "a=%2F%00%25",    "k=__HIVE_DEFAULT_PARTITION__",
+  };
+  static const char *const bad[] = {
+      "",       ".",      "..",    "/",     "a",     "/a=1", "a=1/",  "a=1//b=2",
+      "a=1/..", "../a=1", "a=1/.", "..=1",  ".a=1",  "_a=1", "=1",    "a=1/=2",
+      "a=x y",  "a=b=c",  "a=%2f", "a=%41", "a=%2",  "a=%",  "a=%GG", "a%2F=1",
+      "a=:",    "a*=1",   "a\\=1", "a=\n",  "a=1/b",
+  };
+  for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+    if (!file_partition_folder_valid(good[i], strlen(good[i])))
+      fail_msg("'%s' was refused", good[i]);
+  }
+  for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    if (file_partition_folder_valid(bad[i], strlen(bad[i])))
+      fail_msg("'%s' was taken", bad[i]);
+  }
+  assert_false(file_partition_folder_valid("a=1\0b", 5));
+  char longest[PARTITION_FOLDER_MAX + 2] = "a=";
+  memset(longest + 2, 'x', 254);
+  assert_true(file_partition_folder_valid(longest, 255));
+  assert_false(file_partition_folder_valid(longest, 256));
+  for (size_t i = 0; i < sizeof(longest); i++) longest[i] = "a=x/"[i % 4];
+  assert_true(file_partition_folder_valid(longest, PARTITION_FOLDER_MAX - 1));
+  assert_false(file_partition_folder_valid(longest, PARTITION_FOLDER_MAX + 1));
+}
+
+static void folders_of_files_come_back(void **state) {
+  (void)state;
+  char message[1024];
+  file_data_files files = {0}, back = {0};
+  file_data_file file = {.name = NAME, .rows = 7, .bytes = UINT64_MAX};
+  file_epoch_key key = test_key();
+  weir_bytes bytes = {0};
+  file.folder = strdup("a b=x%20y/\xc3\xa9=\xe6\x97\xa5");
+  assert_int_equal(file_data_files_add(&files, &file, NULL), WEIR_OK);
+  assert_int_equal(file_descriptor_write(&key, &files, &bytes, NULL), WEIR_OK);
+  file_data_files none = {0};
+  weir_bytes empty = {0};
+  assert_int_equal(file_descriptor_write(&key, &none, &empty, NULL), WEIR_OK);
+  assert_true(bytes.size - empty.size <= file_descriptor_bytes(file.folder));
+  assert_int_equal(file_descriptor_read(bytes.data, bytes.size, 42, 3, &back, NULL),
+                   WEIR_OK);
+  assert_string_equal(back.v[0].name, NAME);
+  assert_string_equal(back.v[0].folder, file.folder);
+  weir_bytes_release(&bytes);
+  weir_bytes_release(&empty);
+  file_data_files_done(&files);
+  file_data_files_done(&back);
+  assert_int_equal(read_descriptor(IN_FOLDER("a=1"), NULL), WEIR_OK);
+  static const char *const bad[] = {IN_FOLDER("a"), IN_FOLDER(".."), IN_FOLDER("a=1/.."),
+                                    IN_FOLDER("/a=1"), IN_FOLDER("a=\\u0000")};
+  for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    if (read_descriptor(bad[i], message) != WEIR_E_CORRUPT || !strstr(message, "name"))
+      fail_msg("%s: %s", bad[i], message);
+  }
+}
+
 static weir_namespace test_ns(void) {
   weir_namespace ns = {
       .struct_size = sizeof(ns), .pipeline = "orders", .sink_id = "l\"ake"};
@@ -247,6 +314,8 @@ int main(void) {
       cmocka_unit_test(names_have_one_spelling),
       cmocka_unit_test(intents_come_back),
       cmocka_unit_test(descriptors_are_read_as_a_strangers),
+      cmocka_unit_test(folders_have_one_spelling_and_lie_below),
+      cmocka_unit_test(folders_of_files_come_back),
       cmocka_unit_test(manifests_come_back),
       cmocka_unit_test(owner_records_come_back),
       cmocka_unit_test(uuids_have_one_spelling),
