@@ -53,6 +53,26 @@ static const weir_option sink_core[] = {
      "Participants that write side by side; rows keep their order within each."},
     {"write_timeout", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
      "How long one batch may take to write; default is what the connector suggests."},
+    {"timeouts.open", WEIR_OPT_DURATION, 0, "30s", INT64_C(1000000), 0, NULL,
+     "How long each step of connecting may take: resolving the schema, preparing the "
+     "target, opening."},
+    {"timeouts.begin", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long opening an epoch may take; default is `checkpoint.timeout`, as of those "
+     "below."},
+    {"timeouts.pre_commit", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long preparing a sealed epoch may take at this sink; `checkpoint.timeout` "
+     "bounds it for all together."},
+    {"timeouts.commit", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long one try to publish decided epochs, or to look up the cursor, may take."},
+    {"timeouts.rollback", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long dropping an aborted epoch may take."},
+    {"timeouts.clean", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long removing what aborted epochs left may take."},
+    {"timeouts.flush", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long a periodic flush may take."},
+    {"timeouts.close", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long closing may take; one that does not come back is left behind at the end "
+     "of a run."},
     {"flush_interval", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
      "How long a row may wait in a sink's buffer; without effect, and so refused, where "
      "epochs commit."},

@@ -9,7 +9,7 @@
 #include "pipeline/pipeline.h"
 
 #define AT_ONCE 8
-#define TIMEOUT (30 * BASE_NS_PER_S) /* each hook */
+#define SOURCE_TIMEOUT (30 * BASE_NS_PER_S) /* each of a source's hooks */
 /* For a hook whose flag was set to come back and say something better than 'too late'. */
 #define GRACE (2 * BASE_NS_PER_S)
 
@@ -18,6 +18,7 @@ typedef struct hook_call {
   connector_sink *sink; /* or: */
   connector_source *source;
   const char *where; /* the connector's own, as long as that */
+  int64_t timeout;
   pipe_source *to_source;
   pipe_sink *to_sink;
   /* in, out: all the call's own */
@@ -105,6 +106,9 @@ weir_status pipe_round_add_sink(pipe_round *r, pipe_hook hook, pipe_sink *s, uin
   c->to_sink = s;
   c->where = connector_spec_where(s->spec);
   c->sink = connector_sink_ref(s->first[k]);
+  c->timeout = hook == PIPE_CLOSE          ? s->timeouts.close
+               : hook == PIPE_FIND_CURSORS ? s->timeouts.commit
+                                           : s->timeouts.open;
   if (input) c->schema = weir_schema_ref(input);
   if (hook != PIPE_PREPARE && hook != PIPE_OPEN) return WEIR_OK;
   c->binding.schema = weir_schema_ref(s->binding.schema);
@@ -119,11 +123,25 @@ weir_status pipe_round_add_source(pipe_round *r, pipe_hook hook, pipe_source *s,
   c->to_source = s;
   c->where = connector_spec_where(s->spec);
   c->source = connector_source_ref(s->source);
+  c->timeout = SOURCE_TIMEOUT;
   if (!position || !position->release) return WEIR_OK;
   return weir_bytes_copy(&c->position, position->data, position->size, err);
 }
 
 /* ---- its threads --------------------------------------------------------------------------------- */
+
+static const char *name_of(pipe_hook hook) {
+  static const char *const names[] = {
+      [PIPE_RESOLVE] = "resolve_schema",
+      [PIPE_PREPARE] = "prepare_schema",
+      [PIPE_OPEN] = "open",
+      [PIPE_FIND_CURSORS] = "find_cursors",
+      [PIPE_CLOSE] = "close",
+      [PIPE_SOURCE_RESOLVE] = "resolve_schema",
+      [PIPE_SOURCE_OPEN] = "open",
+  };
+  return names[hook];
+}
 
 static weir_status run(hook_call *c, weir_error *err) {
   switch (c->hook) {
@@ -153,9 +171,10 @@ static void *work(void *arg) {
     hook_call *c = &r->calls[i];
     if (c->taken) continue;
     weir_error error = {0};
-    int64_t deadline = base_deadline(TIMEOUT);
+    int64_t deadline = base_deadline(c->timeout);
     c->taken = true;
     connector_call_arm(&c->call, deadline, deadline);
+    pthread_cond_broadcast(&r->changed); /* there is a deadline to wait for */
     pthread_mutex_unlock(&r->lock);
     weir_status status = run(c, &error);
     pthread_mutex_lock(&r->lock);
@@ -219,9 +238,10 @@ weir_status pipe_round_run(pipe_round *r, weir_error *err) {
       if (status && err) *err = c->error;
     } else if (c->taken) {
       status = weir_error_set(err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
-                              "%s: it did not come back within %d s; look whether its "
+                              "%s: %s did not come back within %g s; look whether its "
                               "target answers, then run again",
-                              c->where, (int)(TIMEOUT / BASE_NS_PER_S));
+                              c->where, name_of(c->hook),
+                              (double)c->timeout / (double)BASE_NS_PER_S);
     }
   }
   pthread_mutex_unlock(&r->lock);

@@ -344,7 +344,7 @@ static void stop_tasks(weir_pipeline *p, ending *e) {
     for (uint32_t k = 0; s->actors && k < s->writers; k++) {
       weir_error error = {0};
       if (!s->actors[k]) continue;
-      weir_status status = task_actor_join(s->actors[k], e->deadline, &error);
+      weir_status status = task_actor_join(s->actors[k], &error);
       /* A detached task may still want to log, so the host stays. */
       if (task_actor_detached(s->actors[k])) (void)connector_host_ref(p->plan.host);
       took(p, e, status,

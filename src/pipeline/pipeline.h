@@ -44,8 +44,9 @@ typedef struct pipe_sink {
   const char **from_names;
   size_t n_from;
   uint8_t *fed; /* by lane */
-  bool write_timeout_given, flush_interval_given;
-  int64_t write_timeout_ns, flush_interval_ns;
+  bool flush_interval_given;
+  int64_t flush_interval_ns;
+  task_timeouts timeouts;
   weir_namespace ns;
   weir_binding binding;
   connector_sink **first; /* generation 1 of each participant, until its actor has it */

@@ -81,6 +81,34 @@ static weir_status plan_from(pipe_plan *plan, const weir_config *config,
   return WEIR_OK;
 }
 
+static int64_t given_or(const weir_options *options, const char *name, int64_t other) {
+  return weir_options_given(options, name) ? weir_options_int(options, name) : other;
+}
+
+/* What a connector suggests, in ns. */
+static int64_t suggested(uint64_t ms) {
+  return ms < INT64_MAX / BASE_NS_PER_MS ? (int64_t)ms * BASE_NS_PER_MS : BASE_FOREVER;
+}
+
+static void plan_times(const pipe_plan *plan, pipe_sink *s) {
+  const weir_options *o = connector_spec_options(s->spec);
+  int64_t other = plan->top.timeout_ns;
+  s->timeouts = (task_timeouts){
+      .open = weir_options_int(o, "timeouts.open"),
+      .begin = given_or(o, "timeouts.begin", other),
+      .write = given_or(o, "write_timeout",
+                        suggested(connector_sink_write_timeout_ms(s->first[0]))),
+      .pre_commit = given_or(o, "timeouts.pre_commit", other),
+      .commit = given_or(o, "timeouts.commit", other),
+      .rollback = given_or(o, "timeouts.rollback", other),
+      .clean = given_or(o, "timeouts.clean", other),
+      .flush = given_or(o, "timeouts.flush", other),
+      .close = given_or(o, "timeouts.close", other)};
+  s->flush_interval_given = weir_options_given(o, "flush_interval");
+  s->flush_interval_ns = given_or(
+      o, "flush_interval", suggested(connector_sink_flush_interval_ms(s->first[0])));
+}
+
 static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t i,
                              weir_error *err) {
   pipe_sink *s = &plan->sinks[i];
@@ -99,12 +127,6 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   status = s->name ? add_notes(plan, options, err) : WEIR_E_NOMEM;
   if (!status) status = plan_from(plan, config, &c, s, options, err);
   s->writers = (uint32_t)weir_options_int(options, "writers");
-  s->write_timeout_given = weir_options_given(options, "write_timeout");
-  s->write_timeout_ns =
-      s->write_timeout_given ? weir_options_int(options, "write_timeout") : 0;
-  s->flush_interval_given = weir_options_given(options, "flush_interval");
-  s->flush_interval_ns =
-      s->flush_interval_given ? weir_options_int(options, "flush_interval") : 0;
   s->has_committer = connector_has_committer(ops);
   if (!status) status = connector_spec_new_sink(ops, plan->host, options, &s->spec, err);
   if (status) {
@@ -125,12 +147,7 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
     s->generations[p - 1] = 1;
     BASE_TRY(connector_sink_contract(s->first[p - 1], &s->contract, err));
   }
-  if (!s->write_timeout_given)
-    s->write_timeout_ns =
-        (int64_t)connector_sink_write_timeout_ms(s->first[0]) * BASE_NS_PER_MS;
-  if (!s->flush_interval_given)
-    s->flush_interval_ns =
-        (int64_t)connector_sink_flush_interval_ms(s->first[0]) * BASE_NS_PER_MS;
+  plan_times(plan, s);
   return connector_sink_keyed_mutation_key(s->first[0], &s->key, err);
 }
 

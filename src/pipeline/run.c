@@ -13,8 +13,16 @@
 /* How often deadlines of calls are looked at, at the least: how late a hung call can be noticed. Where
  * deadlines are short, in proportion. */
 static int64_t watch_interval(const weir_pipeline *p) {
-  int64_t most = 250 * BASE_NS_PER_MS, part = p->plan.top.timeout_ns / 8;
-  return part < most ? part : most;
+  int64_t least = 2 * BASE_NS_PER_S;
+  if (p->plan.top.timeout_ns < least) least = p->plan.top.timeout_ns;
+  for (size_t i = 0; i < p->plan.n_sinks; i++) {
+    const task_timeouts *t = &p->plan.sinks[i].timeouts;
+    const int64_t of[] = {t->open,   t->begin,    t->write, t->pre_commit,
+                          t->commit, t->rollback, t->clean, t->flush};
+    for (size_t k = 0; k < BASE_COUNT(of); k++)
+      if (of[k] < least) least = of[k];
+  }
+  return least / 8;
 }
 
 static void answer(weir_pipeline *p, coord_event event, weir_status status,
@@ -467,12 +475,13 @@ static void log_retry(const weir_pipeline *p, const coord_event *event) {
 }
 
 /* One event, or the passing of time. */
-static weir_status step(weir_pipeline *p, int64_t *watched, weir_error *err) {
+static weir_status step(weir_pipeline *p, int64_t interval, int64_t *watched,
+                        weir_error *err) {
   int lost = 0;
   coord_event event = {0};
   weir_error error = {0};
   int64_t wakeup = coord_wakeup(p->coord);
-  int64_t until = *watched + watch_interval(p);
+  int64_t until = *watched + interval;
   int taken = task_mailbox_take(p->mailbox, wakeup < until ? wakeup : until, &event,
                                 &error, &lost);
   int64_t now = base_clock_mono();
@@ -501,8 +510,8 @@ void *pipeline_main(void *arg) {
   weir_pipeline *p = arg;
   weir_error error = {0};
   weir_status status = WEIR_OK;
-  int64_t watched = base_clock_mono();
-  while (!status && !asked_to_quit(p)) status = step(p, &watched, &error);
+  int64_t watched = base_clock_mono(), interval = watch_interval(p);
+  while (!status && !asked_to_quit(p)) status = step(p, interval, &watched, &error);
   if (status) stop(p, &error);
   return NULL;
 }

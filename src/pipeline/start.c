@@ -50,9 +50,8 @@ static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err
         .overlap = s->contract.overlap,
         .cas_commit = s->contract.cas_commit,
         .cancel_safe = connector_sink_is_cancel_safe(s->first[k]),
-        .write_timeout_ns = s->write_timeout_ns,
         .flush_interval_ns = s->flush_interval_ns,
-        .call_timeout_ns = p->plan.top.timeout_ns};
+        .timeouts = s->timeouts};
     BASE_TRY(task_actor_new(&config, &s->actors[k], err));
   }
   for (size_t k = 0; k < s->n_from; k++) {

@@ -151,7 +151,6 @@ int task_actor_wants_generation(task_actor *a) {
 void task_actor_send(task_actor *a, task_job *job) {
   int commits = job->type >= TASK_TAKE_OVER;
   pthread_mutex_lock(&a->lock);
-  if (!job->timeout_ns) job->timeout_ns = a->config.call_timeout_ns;
   job_list_add(commits ? &a->commit_jobs : &a->jobs, job);
   pthread_cond_signal(&a->wake);
   pthread_cond_signal(&a->wake_commit);
@@ -160,26 +159,26 @@ void task_actor_send(task_actor *a, task_job *job) {
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-static void arm(seat *at, int64_t timeout_ns) {
+void seat_enter(seat *at, const char *hook, int64_t timeout_ns) {
   int64_t deadline = base_deadline(timeout_ns);
+  at->doing = hook;
+  at->timeout = timeout_ns;
+  at->late_at = 0;
   connector_call_arm(&at->call, deadline, deadline);
 }
 
-/* In a hook, and out of it. Lock held. */
-static void sit(seat *at, const char *hook) {
-  at->doing = hook;
-  at->late_at = 0;
+void seat_leave(seat *at) {
+  at->doing = NULL;
 }
 
 /* One try, whose failure may be followed by another. Lock held at entry and exit. */
 static weir_status try_open(generation *g, weir_error *err) {
   task_actor *a = g->actor;
-  sit(&g->main, "open");
+  seat_enter(&g->main, "open", a->config.timeouts.open);
   pthread_mutex_unlock(&a->lock);
-  arm(&g->main, a->config.call_timeout_ns);
   weir_status status = connector_sink_open(g->sink, &g->main.call, g->binding, err);
   pthread_mutex_lock(&a->lock);
-  sit(&g->main, NULL);
+  seat_leave(&g->main);
   return status;
 }
 
@@ -187,7 +186,7 @@ static weir_status try_open(generation *g, weir_error *err) {
  * length of one call's deadline in all. */
 static void open_first(generation *g) {
   task_actor *a = g->actor;
-  int64_t give_up = base_deadline(a->config.call_timeout_ns);
+  int64_t give_up = base_deadline(a->config.timeouts.open);
   pthread_mutex_lock(&a->lock);
   weir_status status = g->opening ? try_open(g, &g->open_error) : WEIR_OK;
   for (int64_t pause = OPEN_PAUSE_MIN; status; pause *= 2) {
@@ -216,10 +215,10 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
   task_lane *producer = a->lanes[lane];
   weir_error error = {0};
   weir_write_result result = {0};
-  sit(&g->main, "write_batch");
+  seat_enter(&g->main, "write_batch", a->config.timeouts.write);
+  int64_t since = a->dirty_since || a->config.committable ? 0 : base_clock_mono();
   pthread_mutex_unlock(&a->lock);
   task_lane_room(producer);
-  arm(&g->main, a->config.write_timeout_ns);
   weir_status status =
       WEIR_FAULT("task.write")
           ? weir_error_set(&error, WEIR_E_IO, WEIR_ERR_RETRIABLE,
@@ -228,7 +227,7 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
                                        &error);
   weir_batch_unref(item->batch);
   pthread_mutex_lock(&a->lock);
-  sit(&g->main, NULL);
+  seat_leave(&g->main);
   if (g->retired) return;
   if (status) {
     a->gate = 0; /* nothing more of this attempt: an abort follows */
@@ -240,21 +239,19 @@ static void write_item(generation *g, uint32_t lane, task_item *item) {
   a->nbytes += result.bytes;
   a->total_rows += result.records;
   a->total_bytes += result.bytes;
-  if (!a->config.committable && !a->dirty_since && result.records)
-    a->dirty_since = base_clock_mono();
+  if (since && result.records) a->dirty_since = since;
 }
 
 /* Lock held at entry and exit. */
 static void flush(generation *g) {
   task_actor *a = g->actor;
   weir_error error = {0};
-  sit(&g->main, "flush");
+  seat_enter(&g->main, "flush", a->config.timeouts.flush);
   a->dirty_since = 0;
   pthread_mutex_unlock(&a->lock);
-  arm(&g->main, a->config.call_timeout_ns);
   weir_status status = connector_sink_flush(g->sink, &g->main.call, &error);
   pthread_mutex_lock(&a->lock);
-  sit(&g->main, NULL);
+  seat_leave(&g->main);
   if (!status || g->retired) return;
   a->gate = 0;
   generation_retire_if_terminal(g, &error, 0);
@@ -317,12 +314,11 @@ static void thread_over(generation *g) {
 static void close_sink(generation *g) {
   task_actor *a = g->actor;
   weir_error error = {0};
-  sit(&g->main, "close");
+  seat_enter(&g->main, "close", a->config.timeouts.close);
   pthread_mutex_unlock(&a->lock);
-  arm(&g->main, a->config.call_timeout_ns);
   weir_status status = connector_sink_close(g->sink, &g->main.call, &error);
   pthread_mutex_lock(&a->lock);
-  sit(&g->main, NULL);
+  seat_leave(&g->main);
   if (status && !g->retired) a->close_error = error;
 }
 
@@ -369,9 +365,22 @@ void task_actor_totals(task_actor *a, uint64_t *rows, uint64_t *bytes) {
   pthread_mutex_unlock(&a->lock);
 }
 
+/* Until when the seat's hook may still be under way. */
+static int64_t busy_until(const seat *at, int64_t now) {
+  int64_t deadline = at->doing ? weir_call_deadline(&at->call) : now;
+  return deadline > now ? deadline : now;
+}
+
 void task_actor_stop(task_actor *a) {
   pthread_mutex_lock(&a->lock);
   a->stopping = 1;
+  int64_t until = base_clock_mono();
+  if (a->gen) {
+    until = busy_until(&a->gen->main, until);
+    until = busy_until(&a->gen->committer, until);
+  }
+  if (__builtin_add_overflow(until, a->config.timeouts.close, &a->join_by))
+    a->join_by = BASE_FOREVER;
   for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
   for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
   pthread_cond_broadcast(&a->wake);
@@ -410,9 +419,10 @@ static weir_status wait_for_trackers(task_actor *a, int64_t deadline_ns,
   return status;
 }
 
-weir_status task_actor_join(task_actor *a, int64_t deadline_ns, weir_error *err) {
+weir_status task_actor_join(task_actor *a, weir_error *err) {
   weir_status status = WEIR_OK;
   pthread_mutex_lock(&a->lock);
+  int64_t deadline_ns = a->join_by;
   generation *g = a->gen;
   while (g && g->threads && base_cond_wait_until(&a->over, &a->lock, deadline_ns))
     continue;

@@ -12,6 +12,7 @@ typedef struct seat {
   task_job job; /* answered by the watchdog when the thread does not come back */
   int has_job;
   const char *doing; /* the hook it is in; NULL: none */
+  int64_t timeout;   /* that hook's */
   int64_t
       late_at; /* since when a cancel-safe hook has been past its deadline; 0: it is not */
 } seat;
@@ -59,10 +60,15 @@ struct task_actor {
   int strays;                   /* threads of retired generations that are not back */
   weir_task_tracker **trackers; /* of generations that are over; room for every one */
   size_t n_trackers, n_generations;
+  int64_t join_by; /* how long join waits; since stop */
   weir_error close_error;
   int64_t dirty_since; /* the oldest row's time in the connector's buffer; 0: empty */
   uint64_t total_rows, total_bytes;
 };
+
+/* Into a hook, which is late `timeout_ns` from now, and out of it. Lock held. */
+void seat_enter(seat *at, const char *hook, int64_t timeout_ns);
+void seat_leave(seat *at);
 
 void actor_unref(task_actor *actor);
 void generation_unref(generation *g);

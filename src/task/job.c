@@ -58,11 +58,31 @@ const char *task_job_name(task_job_type type) {
       [TASK_PRE_COMMIT] = "pre_commit",
       [TASK_ROLLBACK] = "rollback_epoch",
       [TASK_PURGE] = "a purge",
-      [TASK_TAKE_OVER] = "take_over or observe_cursor",
+      [TASK_TAKE_OVER] = "take_over",
       [TASK_COMMIT] = "commit_aggregated",
       [TASK_CLEAN] = "clean",
   };
   return names[type];
+}
+
+static int64_t timeout_of(const task_timeouts *t, task_job_type type) {
+  switch (type) {
+    case TASK_GET_INTENT:
+    case TASK_BEGIN:
+      return t->begin;
+    case TASK_PRE_COMMIT:
+      return t->pre_commit;
+    case TASK_ROLLBACK:
+      return t->rollback;
+    case TASK_CLEAN:
+      return t->clean;
+    case TASK_TAKE_OVER:
+    case TASK_COMMIT:
+      return t->commit;
+    case TASK_PURGE:
+      break; /* no hook */
+  }
+  return BASE_FOREVER;
 }
 
 int task_job_ends_attempt(task_job_type type) {
@@ -92,12 +112,18 @@ void actor_failed(task_actor *actor, const weir_error *error) {
   task_mailbox_post(actor->config.mailbox, &event);
 }
 
-static weir_status take_over(generation *g, weir_call *call, int64_t timeout_ns,
-                             coord_event *event, weir_error *err) {
-  BASE_TRY(connector_sink_take_over(g->sink, call, err));
-  int64_t deadline = base_deadline(timeout_ns);
-  connector_call_arm(call, deadline, deadline);
-  return connector_sink_observe_cursor(g->sink, call, &event->cursor, err);
+/* One job may be two hooks, each with a deadline. */
+static void next_hook(generation *g, seat *at, const char *hook, int64_t timeout_ns) {
+  pthread_mutex_lock(&g->actor->lock);
+  seat_enter(at, hook, timeout_ns);
+  pthread_mutex_unlock(&g->actor->lock);
+}
+
+static weir_status take_over(generation *g, seat *at, coord_event *event,
+                             weir_error *err) {
+  BASE_TRY(connector_sink_take_over(g->sink, &at->call, err));
+  next_hook(g, at, "observe_cursor", g->actor->config.timeouts.commit);
+  return connector_sink_observe_cursor(g->sink, &at->call, &event->cursor, err);
 }
 
 static weir_status clean(generation *g, weir_call *call, const task_job *job,
@@ -110,30 +136,32 @@ static weir_status clean(generation *g, weir_call *call, const task_job *job,
   return status;
 }
 
-static weir_status pre_commit(generation *g, weir_call *call, const task_job *job,
+static weir_status pre_commit(generation *g, seat *at, const task_job *job,
                               coord_event *event, weir_error *err) {
-  BASE_TRY(connector_sink_pre_commit(g->sink, call, job->attempt, &event->bytes, err));
-  if (!job->next || !g->actor->config.committable) return WEIR_OK;
-  int64_t deadline = base_deadline(job->timeout_ns);
-  connector_call_arm(call, deadline, deadline);
-  return connector_sink_intent(g->sink, call, job->next, &event->intent, err);
+  const task_actor_config *config = &g->actor->config;
+  BASE_TRY(
+      connector_sink_pre_commit(g->sink, &at->call, job->attempt, &event->bytes, err));
+  if (!job->next || !config->committable) return WEIR_OK;
+  next_hook(g, at, "checkpoint_artifact_intent", config->timeouts.begin);
+  return connector_sink_intent(g->sink, &at->call, job->next, &event->intent, err);
 }
 
-static weir_status run(generation *g, weir_call *call, task_job *job, coord_event *event,
+static weir_status run(generation *g, seat *at, task_job *job, coord_event *event,
                        weir_error *err) {
+  weir_call *call = &at->call;
   switch (job->type) {
     case TASK_GET_INTENT:
       return connector_sink_intent(g->sink, call, job->attempt, &event->bytes, err);
     case TASK_BEGIN:
       return connector_sink_begin_epoch(g->sink, call, job->attempt, err);
     case TASK_PRE_COMMIT:
-      return pre_commit(g, call, job, event, err);
+      return pre_commit(g, at, job, event, err);
     case TASK_ROLLBACK:
       return connector_sink_rollback_epoch(g->sink, call, job->attempt, err);
     case TASK_PURGE:
       return WEIR_OK;
     case TASK_TAKE_OVER:
-      return take_over(g, call, job->timeout_ns, event, err);
+      return take_over(g, at, event, err);
     case TASK_COMMIT:
       return connector_sink_commit(g->sink, call, job->commit, &event->cursor, err);
     case TASK_CLEAN:
@@ -149,8 +177,7 @@ void generation_run(generation *g, seat *at, task_job *job) {
   pthread_mutex_lock(&a->lock);
   at->job = *job;
   at->has_job = 1;
-  at->doing = task_job_name(job->type);
-  at->late_at = 0;
+  seat_enter(at, task_job_name(job->type), timeout_of(&a->config.timeouts, job->type));
   /* The attempt is over: what is queued behind its last batch taken waits for the purge. */
   if (job->type == TASK_ROLLBACK) a->gate = 0;
   int open_failed = g->open_failed;
@@ -161,14 +188,12 @@ void generation_run(generation *g, seat *at, task_job *job) {
     error = g->open_error;
     status = error.code;
   } else {
-    int64_t deadline = base_deadline(job->timeout_ns);
-    connector_call_arm(&at->call, deadline, deadline);
-    status = run(g, &at->call, job, &event, &error);
+    status = run(g, at, job, &event, &error);
   }
 
   pthread_mutex_lock(&a->lock);
   at->has_job = 0;
-  at->doing = NULL;
+  seat_leave(at);
   if (!g->retired) {
     if (job->type == TASK_PURGE) actor_purge(a, job->generation);
     if (job->type == TASK_PRE_COMMIT && !status) a->dirty_since = 0;

@@ -39,6 +39,7 @@ void generation_retire(generation *g, const weir_error *error, int told) {
   connector_call_give_up(&g->committer.call);
   a->gen = NULL;
   a->gate = 0;
+  a->dirty_since = 0; /* the buffer went with it */
   a->strays += g->threads;
   if (g->tracker) a->trackers[a->n_trackers++] = g->tracker;
   g->tracker = NULL;
@@ -66,7 +67,7 @@ static int is_too_late(task_actor *a, seat *at, int64_t now_ns) {
     at->late_at = now_ns;
     return !a->config.cancel_safe;
   }
-  return at->doing && at->late_at && now_ns - at->late_at > a->config.call_timeout_ns;
+  return at->doing && at->late_at && now_ns - at->late_at > at->timeout;
 }
 
 int task_actor_watch(task_actor *a, int64_t now_ns, weir_error *what) {

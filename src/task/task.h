@@ -61,8 +61,17 @@ typedef struct task_job {
   uint64_t attempt, next, generation;
   weir_commit_batch *commit; /* COMMIT: deep copy, freed by free() */
   weir_abort_batch *abort;   /* CLEAN: deep copy, freed by free() */
-  int64_t timeout_ns;
 } task_job;
+
+/* How long each hook may take, in ns: its deadline, behind which its generation may be over. */
+typedef struct task_timeouts {
+  int64_t open;
+  int64_t begin; /* checkpoint_artifact_intent, begin_epoch */
+  int64_t write;
+  int64_t pre_commit;
+  int64_t commit; /* take_over, observe_cursor, commit_aggregated */
+  int64_t rollback, clean, flush, close;
+} task_timeouts;
 
 typedef struct task_actor_config {
   uint32_t sink, participant;
@@ -72,7 +81,8 @@ typedef struct task_actor_config {
   const uint8_t *fed; /* n_lanes flags: which lanes feed this sink */
   uint64_t queue_bytes;
   int committable, overlap, cas_commit, cancel_safe;
-  int64_t write_timeout_ns, flush_interval_ns, call_timeout_ns;
+  int64_t flush_interval_ns;
+  task_timeouts timeouts;
 } task_actor_config;
 
 weir_status task_actor_new(const task_actor_config *config, task_actor **out,
@@ -99,9 +109,10 @@ size_t task_actor_detached(task_actor *actor); /* the tasks alone */
 void task_actor_totals(task_actor *actor, uint64_t *rows, uint64_t *bytes);
 /* Asks the threads to close the connector and end; queued jobs are dropped. */
 void task_actor_stop(task_actor *actor);
-/* After it: waits until `deadline_ns`. A thread or detached task that does not come back in time is left
- * behind with what it holds (WEIR_E_TIMEOUT); else what close said. */
-weir_status task_actor_join(task_actor *actor, int64_t deadline_ns, weir_error *err);
+/* After it: waits as long as the hook under way and close may still take. A thread or detached task that
+ * does not come back in that time is left behind with what it holds (WEIR_E_TIMEOUT); else what close
+ * said. */
+weir_status task_actor_join(task_actor *actor, weir_error *err);
 void task_actor_free(task_actor *actor); /* after join; NULL is a no-op */
 
 /* The lane's side of an actor's queues. room: whether a batch of that size may be queued (and one more
@@ -209,7 +220,8 @@ void task_source_committed(task_source *source, uint64_t checkpoint,
 /* Gives up a call that is past its limit: posts COORD_FAILED, or answers the seek that the thread owes.
  * Coordinator thread. */
 void task_source_watch(task_source *source, int64_t now_ns);
-/* After task_lane_finish, upon which the thread closes the source: as task_actor_join. */
+/* After task_lane_finish, upon which the thread closes the source: as task_actor_join, until
+ * `deadline_ns`. */
 weir_status task_source_join(task_source *source, int64_t deadline_ns, weir_error *err);
 void task_source_free(task_source *source);
 

@@ -130,6 +130,8 @@ static void count_room(void *ctx, uint32_t lane) {
   atomic_fetch_add(&((stand *)ctx)->rooms, 1);
 }
 
+static int64_t close_timeout = SOON;
+
 static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_bytes,
                      int64_t write_timeout, int64_t flush_interval) {
   weir_options *options = NULL;
@@ -151,6 +153,15 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
   assert_int_equal(task_mailbox_new(&s->box, NULL), WEIR_OK);
   s->n_lanes = lanes;
   s->n_actors = actors;
+  task_timeouts timeouts = {.open = SOON,
+                            .begin = SOON,
+                            .write = write_timeout,
+                            .pre_commit = SOON,
+                            .commit = SOON,
+                            .rollback = SOON,
+                            .clean = SOON,
+                            .flush = SOON,
+                            .close = close_timeout};
   memset(s->fed, 1, sizeof(s->fed));
   for (uint32_t i = 0; i < actors; i++) {
     task_actor_config config = {.participant = i + 1,
@@ -159,9 +170,8 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
                                 .n_lanes = lanes,
                                 .fed = s->fed,
                                 .queue_bytes = queue_bytes,
-                                .write_timeout_ns = write_timeout,
-                                .flush_interval_ns = flush_interval,
-                                .call_timeout_ns = SOON};
+                                .timeouts = timeouts,
+                                .flush_interval_ns = flush_interval};
     assert_int_equal(task_actor_new(&config, &s->actors[i], NULL), WEIR_OK);
     assert_int_equal(
         task_actor_start(s->actors[i], make_sink(s, i + 1, 1, 1), NULL, NULL), WEIR_OK);
@@ -177,16 +187,16 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
   }
 }
 
-static weir_status stop(stand *s, uint32_t actor, int64_t timeout, weir_error *err) {
+static weir_status stop(stand *s, uint32_t actor, weir_error *err) {
   task_actor_stop(s->actors[actor]);
-  return task_actor_join(s->actors[actor], base_deadline(timeout), err);
+  return task_actor_join(s->actors[actor], err);
 }
 
 static void stand_down(stand *s) {
   atomic_store(&the_probe.hang, 0);
   for (uint32_t i = 0; i < s->n_lanes; i++) task_lane_finish(s->lanes[i]);
   for (uint32_t i = 0; i < s->n_actors; i++) {
-    assert_int_equal(stop(s, i, SOON, NULL), WEIR_OK);
+    assert_int_equal(stop(s, i, NULL), WEIR_OK);
     task_actor_free(s->actors[i]);
   }
   for (uint32_t i = 0; i < s->n_lanes; i++) task_lane_unref(s->lanes[i]);
@@ -477,16 +487,44 @@ static void test_a_hung_write_retires_its_generation_and_the_next_goes_on(void *
   assert_int_equal(atomic_load(&the_probe.closes), 1);
 }
 
+/* Rows that a retired instance had taken are in no buffer any more. */
+static void test_a_new_generation_starts_with_an_empty_buffer(void **state) {
+  (void)state;
+  stand s;
+  stand_up(&s, 1, 1, 1 << 20, BASE_NS_PER_MS, 20 * BASE_NS_PER_MS);
+  task_actor_open_gate(s.actors[0], 1);
+  assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
+  wait_for(&the_probe.rows, 1);
+  atomic_store(&the_probe.hang, 1);
+  assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
+  wait_for(&the_probe.inside, 1);
+  weir_error late = {0};
+  assert_true(task_actor_watch(s.actors[0], base_clock_mono() + SOON, &late));
+  expect(&s, COORD_FAILED);
+  int flushes = atomic_load(&the_probe.flushes);
+  send_purge(&s, 0, 1);
+  assert_int_equal(
+      task_actor_start(s.actors[0], make_sink(&s, 1, 2, 0), &s.binding, NULL), WEIR_OK);
+  expect(&s, COORD_PURGED);
+  base_sleep(60 * BASE_NS_PER_MS);
+  assert_int_equal(atomic_load(&the_probe.flushes), flushes);
+  atomic_store(&the_probe.hang, 0);
+  wait_for(&the_probe.released, 1);
+  stand_down(&s);
+}
+
 static void test_stop_leaves_a_hung_thread_behind_and_names_its_call(void **state) {
   (void)state;
   stand s;
   weir_error err = {0};
-  stand_up(&s, 1, 1, 1 << 20, SOON, SOON);
+  close_timeout = BASE_NS_PER_MS;
+  stand_up(&s, 1, 1, 1 << 20, BASE_NS_PER_MS, SOON);
+  close_timeout = SOON;
   atomic_store(&the_probe.hang, 1);
   task_actor_open_gate(s.actors[0], 1);
   assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
   wait_for(&the_probe.inside, 1);
-  assert_int_equal(stop(&s, 0, BASE_NS_PER_MS, &err), WEIR_E_TIMEOUT);
+  assert_int_equal(stop(&s, 0, &err), WEIR_E_TIMEOUT);
   assert_non_null(strstr(err.message, "write_batch"));
   atomic_store(&the_probe.hang, 0);
   wait_for(&the_probe.released, 1);
@@ -505,6 +543,7 @@ int main(void) {
       cmocka_unit_test(test_a_failed_write_closes_the_gate),
       cmocka_unit_test(test_flush_follows_the_oldest_row_and_spares_an_empty_buffer),
       cmocka_unit_test(test_a_hung_write_retires_its_generation_and_the_next_goes_on),
+      cmocka_unit_test(test_a_new_generation_starts_with_an_empty_buffer),
       cmocka_unit_test(test_stop_leaves_a_hung_thread_behind_and_names_its_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
