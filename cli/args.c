@@ -15,7 +15,11 @@ enum {
   FLAG_PROGRESS,
   FLAG_CONFIG,
   FLAG_COUNT,
-  FLAG_ONLY
+  FLAG_ONLY,
+  FLAG_DEEP,
+  FLAG_DRY_RUN,
+  FLAG_OLDER_THAN,
+  FLAG_ALL
 };
 
 const cli_flag cli_flags[] = {
@@ -26,6 +30,14 @@ const cli_flag cli_flags[] = {
     {"--count", FLAG_COUNT, "", "COMMAND", "conform",
      "shell command that prints how many rows the target has"},
     {"--only", FLAG_ONLY, "", "CHECK", "conform", "one check, or one group of checks"},
+    {"--deep", FLAG_DEEP, NULL, NULL, "verify",
+     "read every published byte and compare its SHA-256, too"},
+    {"--dry-run", FLAG_DRY_RUN, NULL, NULL, "clean",
+     "only say what would be removed; also beside a live run"},
+    {"--older-than", FLAG_OLDER_THAN, "", "AGE", "clean",
+     "keep what is younger by the target's clock: 7d, 24h, 30m, 0 (default 1h)"},
+    {"--all", FLAG_ALL, NULL, NULL, "clean",
+     "also what replaced deployments left; with --older-than 24h or more"},
     {"--json", FLAG_JSON, NULL, NULL, NULL,
      "one JSON document on standard output, errors included"},
     {"--set", FLAG_SET, "", "NAME=VALUE", NULL,
@@ -175,6 +187,18 @@ static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *
       return WEIR_OK;
     case FLAG_ONLY:
       args->only = value;
+      return WEIR_OK;
+    case FLAG_DEEP:
+      args->deep = true;
+      return WEIR_OK;
+    case FLAG_DRY_RUN:
+      args->dry_run = true;
+      return WEIR_OK;
+    case FLAG_OLDER_THAN:
+      args->older_than = value;
+      return WEIR_OK;
+    case FLAG_ALL:
+      args->all = true;
       return WEIR_OK;
     default:
       return add_setting(args, value, err);

@@ -48,6 +48,9 @@ typedef struct cli_args {
   cli_setting *settings;
   size_t n_settings;
   const char *config, *count, *only; /* of `conform`; NULL: not given */
+  bool deep;                         /* of `verify` */
+  bool dry_run, all;                 /* of `clean` */
+  const char *older_than;            /* of `clean`; NULL: not given */
 } cli_args;
 
 /* A flag: parsed, explained and completed from one table. */
@@ -144,6 +147,8 @@ int cli_run(const cli_args *args);
 int cli_recover(const cli_args *args);
 int cli_check(const cli_args *args);
 int cli_status(const cli_args *args);
+int cli_verify(const cli_args *args);
+int cli_clean(const cli_args *args);
 int cli_connectors(const cli_args *args);
 int cli_init(const cli_args *args);
 int cli_conform(const cli_args *args);

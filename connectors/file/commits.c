@@ -49,28 +49,33 @@ static weir_status highest(void *ctx, const char *name, weir_error *err) {
   return WEIR_OK;
 }
 
+weir_status file_commits_read(const file_disk_folder *commits, uint64_t sequence,
+                              file_manifest *out, weir_error *err) {
+  char name[NAME_MAX_SIZE], *data = NULL;
+  size_t size = 0;
+  file_manifest_name(sequence, name);
+  FILE_TRY(file_disk_read(commits, name, MANIFEST_MAX, &data, &size, err));
+  char *where = file_disk_join(commits->path, name, err);
+  weir_status status =
+      where ? file_manifest_read(data, size, sequence, where, out, err) : WEIR_E_NOMEM;
+  free(where);
+  free(data);
+  return status;
+}
+
 weir_status file_commits_newest(const file_disk_folder *commits, file_manifest *out,
                                 weir_error *err) {
   enum { TRIES = 100 };
   for (int i = 0; i < TRIES; i++) {
     uint64_t top = 0;
-    char name[NAME_MAX_SIZE], *data = NULL;
-    size_t size = 0;
     FILE_TRY(file_disk_list(commits, highest, &top, err));
     if (!top) {
       memset(out, 0, sizeof(*out));
       return WEIR_OK;
     }
-    file_manifest_name(top, name);
-    weir_status status = file_disk_read(commits, name, MANIFEST_MAX, &data, &size, err);
+    weir_status status = file_commits_read(commits, top, out, err);
     /* Pruned since it was listed: then there is a newer one. */
-    if (status == WEIR_E_NOT_FOUND) continue;
-    if (status) return status;
-    char *where = file_disk_join(commits->path, name, err);
-    status = where ? file_manifest_read(data, size, top, where, out, err) : WEIR_E_NOMEM;
-    free(where);
-    free(data);
-    return status;
+    if (status != WEIR_E_NOT_FOUND) return status;
   }
   return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
                         "cannot read the newest manifest in '%s': it went away %d times",
@@ -149,6 +154,10 @@ weir_status file_commits_mark_done(const file_disk_folder *commits,
   return WEIR_OK;
 }
 
+bool file_commits_temporary(const char *name, uint64_t *sequence) {
+  return strncmp(name, ".tmp-", 5) == 0 && sequence_parse(name + 5, sequence);
+}
+
 typedef struct prune {
   const file_disk_folder *commits;
   uint64_t sequence, floor;
@@ -157,8 +166,8 @@ typedef struct prune {
 static weir_status prune_one(void *ctx, const char *name, weir_error *err) {
   const prune *p = ctx;
   uint64_t sequence = 0;
-  bool temp = strncmp(name, ".tmp-", 5) == 0;
-  if (!sequence_parse(temp ? name + 5 : name, &sequence)) return WEIR_OK;
+  bool temp = file_commits_temporary(name, &sequence);
+  if (!temp && !sequence_parse(name, &sequence)) return WEIR_OK;
   if (temp ? sequence > p->sequence : sequence >= p->floor) return WEIR_OK;
   return file_disk_remove(p->commits, name, err);
 }

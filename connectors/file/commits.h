@@ -23,6 +23,13 @@
 weir_status file_commits_newest(const file_disk_folder *commits, file_manifest *out,
                                 weir_error *err);
 
+/* The manifest of that number. */
+weir_status file_commits_read(const file_disk_folder *commits, uint64_t sequence,
+                              file_manifest *out, weir_error *err);
+
+/* Whether `name` is that of a manifest before it is linked, and the number it was meant for. */
+bool file_commits_temporary(const char *name, uint64_t *sequence);
+
 /* Creates the manifest, durably: F9 to F12. WEIR_E_EXISTS: another owner has moved the chain on, and
  * nothing was written; read the newest again. With WEIR_ERR_IN_DOUBT it may have been created. */
 weir_status file_commits_append(const file_disk_folder *commits, const file_manifest *m,

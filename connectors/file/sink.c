@@ -9,6 +9,7 @@
 #include <weir/fault.h>
 #include <weir/sink.h>
 
+#include "audit.h"
 #include "committer.h"
 #include "encoder.h"
 #include "json.h"
@@ -403,6 +404,20 @@ static weir_cleaner coordinated_abort_cleaner(weir_sink *sink) {
   return (weir_cleaner){&file_cleaner_ops, s->cleaner};
 }
 
+static weir_status verify(weir_sink *sink, const weir_call *call,
+                          const weir_options *options, const weir_verify *ask,
+                          weir_verified *out, weir_error *err) {
+  (void)sink;
+  return file_verify(weir_options_string(options, "path"), call, ask, out, err);
+}
+
+static weir_status sweep(weir_sink *sink, const weir_call *call,
+                         const weir_options *options, const weir_sweep *ask,
+                         weir_swept *out, weir_error *err) {
+  (void)sink;
+  return file_sweep(weir_options_string(options, "path"), call, ask, out, err);
+}
+
 const weir_sink_ops weir_file_sink_ops = {
     .abi_version = WEIR_ABI_VERSION,
     .struct_size = sizeof(weir_sink_ops),
@@ -426,4 +441,6 @@ const weir_sink_ops weir_file_sink_ops = {
     .close = close_sink,
     .as_coordinated_committer = as_coordinated_committer,
     .coordinated_abort_cleaner = coordinated_abort_cleaner,
+    .verify = verify,
+    .sweep = sweep,
 };

@@ -142,6 +142,40 @@ WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes 
 WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
                                          weir_error *err);
 
+enum { WEIR_VERIFY_DEEP = 1 /* contents too, however long that takes */ };
+
+/* Compares every target with the store: cursor, artifacts, rows. Read-only, without the lease, also beside a
+ * live run, whose work in flight is no fault. Blocks as long as the targets take. WEIR_E_CONFLICT (the
+ * document is given all the same): a target does not agree. A sink that cannot tell is no fault and is not
+ * verified either. A state folder that is not there is taken for a pipeline that never ran, so a target that
+ * some deployment has is a fault then.
+ * {"pipeline", "deployment", "state", "agreed": bool, "verified": n, "sinks": {NAME: {"checked": [WHAT],
+ * "cursor", "decided", "pending", "artifacts", "bytes", "rows", "rows_since", "orphans": {"artifacts",
+ * "bytes"}, "fault_count", "faults": [{"kind", "checkpoint", "artifact", "text"}]}}}: WHAT is "cursor",
+ * "artifacts", "content" or "rows"; `verified` counts sinks that checked something; `pending` epochs are
+ * decided and not published yet; `rows` were compared from behind epoch `rows_since` to the cursor; KIND is
+ * "cursor", "rows", "missing", "changed" or "foreign"; of many faults the first 1000 are given. */
+WEIR_API weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
+                                          weir_bytes *json, weir_error *err);
+
+enum {
+  WEIR_CLEAN_DRY_RUN =
+      1, /* only find them: read-only, without the lease, also beside a live run */
+  /* also what replaced deployments left at the same targets; older_than_ns must be 24 hours or more */
+  WEIR_CLEAN_ALL = 2
+};
+
+/* Removes artifacts at the targets that no epoch owns and that are older than older_than_ns by the target's
+ * clock (negative: an hour). Takes the lease (WEIR_E_FENCED: somebody has it) and refuses targets that do not
+ * agree with the store (WEIR_E_CONFLICT) before it removes anything anywhere. May be killed and called again.
+ * {"pipeline", "deployment", "dry_run": bool, "all": bool, "older_than_seconds", "sinks": {NAME: {"looked":
+ * bool, "artifacts", "bytes", "young", "orphans": [{"artifact", "checkpoint", "bytes", "age_seconds"}],
+ * "unknown": [{"artifact", "text"}]}}}: `looked` is false of a sink that cannot tell; `young` orphans were
+ * kept for their age; of many the first 1000 are listed. */
+WEIR_API weir_status weir_pipeline_clean(const weir_config *config, uint32_t flags,
+                                         int64_t older_than_ns, weir_bytes *json,
+                                         weir_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #ifndef WEIR_SINK_H
 #define WEIR_SINK_H
 
+#include <weir/audit.h>
 #include <weir/batch.h>
 #include <weir/binding.h>
 #include <weir/call.h>
@@ -227,6 +228,19 @@ typedef struct weir_sink_ops {
   /* A new reference. Default: {NULL, NULL}: leftovers are nobody's, or left to a retention-safe policy
    * that the sink's page names. After bind_runtime_context. */
   weir_cleaner (*coordinated_abort_cleaner)(weir_sink *sink);
+
+  /* Compares the target with ask->ledger (audit.h): read-only, after bind_runtime_context, without
+   * prepare_schema and open, of participant 1's generation. A difference is a finding and WEIR_OK; an error
+   * is a target that could not be read. Default: nothing checked, so that the command cannot tell. */
+  weir_status (*verify)(weir_sink *sink, const weir_call *call,
+                        const weir_options *options, const weir_verify *ask,
+                        weir_verified *out, weir_error *err);
+
+  /* Removes artifacts that no epoch owns, or only finds them; called as verify is, which has found that the
+   * target is this deployment's. Idempotent; may be killed at any moment. Default: has not looked. */
+  weir_status (*sweep)(weir_sink *sink, const weir_call *call,
+                       const weir_options *options, const weir_sweep *ask,
+                       weir_swept *out, weir_error *err);
 } weir_sink_ops;
 
 #ifdef __cplusplus

@@ -131,6 +131,8 @@ typedef enum connector_sink_hook {
   CONNECTOR_HOOK_CLOSE,
   CONNECTOR_HOOK_COMMITTER, /* take_over, observe_cursor, find_cursors, commit_aggregated */
   CONNECTOR_HOOK_CLEANER,
+  CONNECTOR_HOOK_VERIFY,
+  CONNECTOR_HOOK_SWEEP,
   CONNECTOR_SINK_HOOKS
 } connector_sink_hook;
 
@@ -230,6 +232,13 @@ void connector_cleaner_free(connector_cleaner *cleaner); /* NULL is a no-op */
 /* batch->ns may be NULL, as above. */
 weir_status connector_cleaner_clean(connector_cleaner *cleaner, weir_call *call,
                                     const weir_abort_batch *batch, weir_error *err);
+
+/* Between bind and open. */
+weir_status connector_sink_verify(connector_sink *sink, weir_call *call,
+                                  const weir_verify *ask, weir_verified *out,
+                                  weir_error *err);
+weir_status connector_sink_sweep(connector_sink *sink, weir_call *call,
+                                 const weir_sweep *ask, weir_swept *out, weir_error *err);
 
 /* ---- sources (source.c) ----------------------------------------------------------------------------- */
 

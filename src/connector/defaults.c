@@ -105,6 +105,20 @@ weir_cleaner connector_default_coordinated_abort_cleaner(weir_sink *sink) {
   return (weir_cleaner){NULL, NULL};
 }
 
+weir_status connector_default_verify(weir_sink *sink, const weir_call *call,
+                                     const weir_options *options, const weir_verify *ask,
+                                     weir_verified *out, weir_error *err) {
+  (void)sink, (void)call, (void)options, (void)ask, (void)out, (void)err;
+  return WEIR_OK;
+}
+
+weir_status connector_default_sweep(weir_sink *sink, const weir_call *call,
+                                    const weir_options *options, const weir_sweep *ask,
+                                    weir_swept *out, weir_error *err) {
+  (void)sink, (void)call, (void)options, (void)ask, (void)out, (void)err;
+  return WEIR_OK;
+}
+
 weir_status connector_default_take_over(void *state, const weir_call *call,
                                         const weir_namespace *ns, weir_error *err) {
   (void)state, (void)call, (void)ns, (void)err;

@@ -167,6 +167,8 @@ weir_status connector_fill_sink(const weir_sink_ops *ops, const char *origin,
   FILL_DEFAULT(flush);
   FILL_DEFAULT(as_coordinated_committer);
   FILL_DEFAULT(coordinated_abort_cleaner);
+  FILL_DEFAULT(verify);
+  FILL_DEFAULT(sweep);
   t.struct_size = sizeof(t);
   *out = t;
   return WEIR_OK;

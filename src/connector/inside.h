@@ -65,6 +65,12 @@ weir_status connector_default_flush(weir_sink *sink, const weir_call *call,
                                     weir_error *err);
 weir_committer connector_default_as_coordinated_committer(weir_sink *sink);
 weir_cleaner connector_default_coordinated_abort_cleaner(weir_sink *sink);
+weir_status connector_default_verify(weir_sink *sink, const weir_call *call,
+                                     const weir_options *options, const weir_verify *ask,
+                                     weir_verified *out, weir_error *err);
+weir_status connector_default_sweep(weir_sink *sink, const weir_call *call,
+                                    const weir_options *options, const weir_sweep *ask,
+                                    weir_swept *out, weir_error *err);
 weir_status connector_default_take_over(void *state, const weir_call *call,
                                         const weir_namespace *ns, weir_error *err);
 weir_status connector_default_find_cursors(void *state, const weir_call *call,

@@ -165,3 +165,33 @@ weir_status connector_sink_close(connector_sink *sink, weir_call *call, weir_err
   weir_status status = sink->ops->close(&sink->sink, call, &turn.err);
   return connector_sink_leave(sink, CONNECTOR_HOOK_CLOSE, &turn, status, SINK_STAYS, err);
 }
+
+weir_status connector_sink_verify(connector_sink *sink, weir_call *call,
+                                  const weir_verify *ask, weir_verified *out,
+                                  weir_error *err) {
+  connector_turn turn;
+  weir_verified found = {.struct_size = sizeof(found)};
+  BASE_TRY(connector_sink_enter(sink, CONNECTOR_HOOK_VERIFY, call, &turn, err));
+  weir_status status =
+      sink->ops->verify(&sink->sink, call, sink->spec->options, ask, &found, &turn.err);
+  BASE_TRY(
+      connector_sink_leave(sink, CONNECTOR_HOOK_VERIFY, &turn, status, SINK_STAYS, err));
+  if (!(found.checked & WEIR_CHECKED_CURSOR) || !found.cursor.checkpoint)
+    found.cursor = (weir_cursor){0};
+  *out = found;
+  return WEIR_OK;
+}
+
+weir_status connector_sink_sweep(connector_sink *sink, weir_call *call,
+                                 const weir_sweep *ask, weir_swept *out,
+                                 weir_error *err) {
+  connector_turn turn;
+  weir_swept found = {.struct_size = sizeof(found)};
+  BASE_TRY(connector_sink_enter(sink, CONNECTOR_HOOK_SWEEP, call, &turn, err));
+  weir_status status =
+      sink->ops->sweep(&sink->sink, call, sink->spec->options, ask, &found, &turn.err);
+  BASE_TRY(
+      connector_sink_leave(sink, CONNECTOR_HOOK_SWEEP, &turn, status, SINK_STAYS, err));
+  *out = found;
+  return WEIR_OK;
+}

@@ -32,6 +32,8 @@ static const struct {
     /* A failed writer's committer may still publish what was decided. */
     [CONNECTOR_HOOK_COMMITTER] = {"commit",
                                   AT(OPEN) | AT(EPOCH) | AT(PREPARED) | AT(FAILED), 0},
+    [CONNECTOR_HOOK_VERIFY] = {"verify", AT(BOUND), AT(BOUND)},
+    [CONNECTOR_HOOK_SWEEP] = {"sweep", AT(BOUND), AT(BOUND)},
     [CONNECTOR_HOOK_CLEANER] = {"coordinated_abort_cleaner",
                                 AT(BOUND) | AT(OPEN) | AT(EPOCH) | AT(PREPARED) |
                                     AT(FAILED) | AT(CLOSED),

@@ -29,13 +29,13 @@ weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_erro
 
 /* ---- store ------------------------------------------------------------------------------------ */
 
-/* SHA-256 of the pipeline's name and a format version, each framed by its length. */
-static weir_status identify(weir_pipeline *p, weir_error *err) {
+/* Each part framed by its length. */
+weir_status pipeline_identify(const char *name, uint8_t out[WEIR_DIGEST_SIZE],
+                              weir_error *err) {
   char text[160] = {0};
-  const char *name = p->plan.top.pipeline;
   int n = snprintf(text, sizeof(text), "%zu:%s%zu:%s", strlen(IDENTITY_FORMAT),
                    IDENTITY_FORMAT, strlen(name), name);
-  return base_sha256(text, (size_t)n, p->identity, err);
+  return base_sha256(text, (size_t)n, out, err);
 }
 
 /* Moves the old state away while it is owned, so that no other instance can be using it. A crash behind
@@ -70,7 +70,7 @@ out:
 }
 
 static weir_status open_store(weir_pipeline *p, weir_error *err) {
-  BASE_TRY(identify(p, err));
+  BASE_TRY(pipeline_identify(p->plan.top.pipeline, p->identity, err));
   p->state_dir = base_strdup(p->plan.top.state, err);
   if (!p->state_dir) return WEIR_E_NOMEM;
   if (p->flags & WEIR_OPEN_NEW_DEPLOYMENT) BASE_TRY(put_state_aside(p, err));

@@ -10,6 +10,7 @@
  * run.c    the coordinator's thread: executes commands, feeds answers back.
  * input.c  what a host calls while the pipeline runs: inputs, events.
  * report.c JSON documents.
+ * audit.c  verify and clean: targets beside what the store knows.
  */
 #ifndef PIPELINE_PIPELINE_H
 #define PIPELINE_PIPELINE_H
@@ -190,6 +191,25 @@ weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schem
 /* Closes sinks that were opened and never given to an actor. */
 void pipeline_close_unstarted(weir_pipeline *p);
 
+/* SHA-256 of the pipeline's name and a format version. */
+weir_status pipeline_identify(const char *name, uint8_t out[WEIR_DIGEST_SIZE],
+                              weir_error *err);
+
+/* ---- report.c */
+
+/* Adding to a document answers false or NULL without memory; finish fails then too, so that nothing else
+ * needs to be looked at. It leaves the document to its owner. */
+struct yyjson_mut_doc;
+struct yyjson_mut_val;
+weir_status pipeline_json_new(struct yyjson_mut_doc **doc, struct yyjson_mut_val **root,
+                              weir_error *err);
+weir_status pipeline_json_finish(struct yyjson_mut_doc *doc, weir_bytes *out,
+                                 weir_error *err);
+void pipeline_json_cursor(struct yyjson_mut_doc *doc, struct yyjson_mut_val *in,
+                          const weir_cursor *cursor);
+void pipeline_json_deployment(struct yyjson_mut_doc *doc, struct yyjson_mut_val *in,
+                              const uint8_t *deployment);
+
 /* ---- schema.c */
 
 /* Hands each source the schema that an earlier start inferred, if `state` has one. */
@@ -200,8 +220,6 @@ weir_status pipeline_keep_schemas(weir_pipeline *p, weir_error *err);
 /* Whether `state` (may be NULL) has a schema of that source. */
 bool pipeline_has_kept_schema(const weir_store_state *state, const char *source);
 /* {"column": "type"} of a schema, as a document's member and as text to free(). */
-struct yyjson_mut_doc;
-struct yyjson_mut_val;
 struct yyjson_mut_val *pipeline_schema_json(struct yyjson_mut_doc *doc,
                                             const weir_schema *schema);
 /* The schemas that are inferred: those that `state` (may be NULL) has, else each source is asked, and what

@@ -10,7 +10,7 @@
 
 /* yyjson's functions answer false or NULL without memory; writing such a document fails too, so one look
  * at the end is enough. */
-static weir_status finish(yyjson_mut_doc *doc, weir_bytes *out, weir_error *err) {
+weir_status pipeline_json_finish(yyjson_mut_doc *doc, weir_bytes *out, weir_error *err) {
   size_t size = 0;
   char *text = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, &size);
   weir_status status = WEIR_OK;
@@ -22,7 +22,8 @@ static weir_status finish(yyjson_mut_doc *doc, weir_bytes *out, weir_error *err)
   return status;
 }
 
-static weir_status new_doc(yyjson_mut_doc **doc, yyjson_mut_val **root, weir_error *err) {
+weir_status pipeline_json_new(yyjson_mut_doc **doc, yyjson_mut_val **root,
+                              weir_error *err) {
   *doc = yyjson_mut_doc_new(NULL);
   *root = *doc ? yyjson_mut_obj(*doc) : NULL;
   if (!*root)
@@ -31,8 +32,8 @@ static weir_status new_doc(yyjson_mut_doc **doc, yyjson_mut_val **root, weir_err
   return WEIR_OK;
 }
 
-static void add_cursor(yyjson_mut_doc *doc, yyjson_mut_val *in,
-                       const weir_cursor *cursor) {
+void pipeline_json_cursor(yyjson_mut_doc *doc, yyjson_mut_val *in,
+                          const weir_cursor *cursor) {
   if (!cursor || !cursor->checkpoint) {
     yyjson_mut_obj_add_null(doc, in, "cursor");
     return;
@@ -42,7 +43,8 @@ static void add_cursor(yyjson_mut_doc *doc, yyjson_mut_val *in,
   yyjson_mut_obj_add_uint(doc, v, "token", cursor->token);
 }
 
-static void add_uuid(yyjson_mut_doc *doc, yyjson_mut_val *in, const uint8_t *deployment) {
+void pipeline_json_deployment(yyjson_mut_doc *doc, yyjson_mut_val *in,
+                              const uint8_t *deployment) {
   char uuid[BASE_UUID_TEXT];
   base_uuid_format(deployment, uuid);
   yyjson_mut_obj_add_strcpy(doc, in, "deployment", uuid);
@@ -101,14 +103,14 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
                                    weir_error *err) {
   yyjson_mut_doc *doc = NULL;
   yyjson_mut_val *root = NULL;
-  weir_status status = new_doc(&doc, &root, err);
+  weir_status status = pipeline_json_new(&doc, &root, err);
   if (status) {
     yyjson_mut_doc_free(doc);
     return status;
   }
   uint64_t decided = 0, committed = 0;
   yyjson_mut_obj_add_strcpy(doc, root, "pipeline", state->pipeline);
-  add_uuid(doc, root, state->deployment);
+  pipeline_json_deployment(doc, root, state->deployment);
   for (size_t i = 0; i < state->n_decided; i++)
     if (state->decided[i].cursor.checkpoint > decided)
       decided = state->decided[i].cursor.checkpoint;
@@ -131,7 +133,7 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
     const weir_store_sink *d = &state->decided[i];
     const weir_store_sink *seen = find_sink(state->seen, state->n_seen, d->sink_id);
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sinks, d->sink_id);
-    add_cursor(doc, v, seen ? &seen->cursor : NULL);
+    pipeline_json_cursor(doc, v, seen ? &seen->cursor : NULL);
     yyjson_mut_obj_add_uint(doc, v, "rows", d->rows);
     yyjson_mut_obj_add_uint(doc, v, "bytes", d->bytes);
   }
@@ -143,7 +145,7 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
     yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
     yyjson_mut_obj_add_uint(doc, v, "lost", at->lost);
   }
-  status = finish(doc, out, err);
+  status = pipeline_json_finish(doc, out, err);
   yyjson_mut_doc_free(doc);
   return status;
 }
@@ -199,7 +201,7 @@ static void add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in, const weir_pipeli
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sinks, p->plan.sinks[i].name);
     yyjson_mut_obj_add_uint(doc, v, "rows", rows);
     yyjson_mut_obj_add_uint(doc, v, "bytes", bytes);
-    add_cursor(doc, v, &p->figures[i].seen);
+    pipeline_json_cursor(doc, v, &p->figures[i].seen);
     *all_rows += rows;
     *all_bytes += bytes;
   }
@@ -209,7 +211,7 @@ static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeli
   uint64_t rows = 0, bytes = 0;
   yyjson_mut_val *run = yyjson_mut_obj_add_obj(doc, root, "run");
   yyjson_mut_obj_add_strcpy(doc, run, "pipeline", p->plan.top.pipeline);
-  add_uuid(doc, run, p->deployment);
+  pipeline_json_deployment(doc, run, p->deployment);
   yyjson_mut_obj_add_str(doc, run, "guarantee",
                          connector_guarantee_name(p->plan.top.guarantee));
   yyjson_mut_obj_add_uint(doc, run, "epochs", p->epochs);
@@ -242,14 +244,14 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
   yyjson_mut_doc *doc = NULL;
   yyjson_mut_val *root = NULL;
   uint64_t rows = 0, bytes = 0;
-  weir_status status = new_doc(&doc, &root, err);
+  weir_status status = pipeline_json_new(&doc, &root, err);
   if (status) {
     yyjson_mut_doc_free(doc);
     return status;
   }
   pthread_mutex_lock(&p->lock);
   yyjson_mut_obj_add_strcpy(doc, root, "pipeline", p->plan.top.pipeline);
-  add_uuid(doc, root, p->deployment);
+  pipeline_json_deployment(doc, root, p->deployment);
   yyjson_mut_obj_add_uint(doc, root, "decided", p->decided);
   yyjson_mut_obj_add_uint(doc, root, "committed", p->committed);
   yyjson_mut_val *unresolved = yyjson_mut_obj_add_arr(doc, root, "unresolved");
@@ -269,7 +271,7 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
     yyjson_mut_obj_add_uint(doc, v, "lost", lane->lost);
   }
   add_run(doc, root, p);
-  status = finish(doc, json, err);
+  status = pipeline_json_finish(doc, json, err);
   pthread_mutex_unlock(&p->lock);
   yyjson_mut_doc_free(doc);
   return status;
@@ -315,7 +317,7 @@ static weir_status check_document(const pipe_plan *plan,
                                   weir_error *err) {
   yyjson_mut_doc *doc = NULL;
   yyjson_mut_val *root = NULL;
-  weir_status status = new_doc(&doc, &root, err);
+  weir_status status = pipeline_json_new(&doc, &root, err);
   if (!status) {
     yyjson_mut_obj_add_strcpy(doc, root, "pipeline", plan->top.pipeline);
     yyjson_mut_obj_add_str(doc, root, "guarantee",
@@ -331,7 +333,7 @@ static weir_status check_document(const pipe_plan *plan,
       yyjson_mut_arr_add_strcpy(doc, notes, note);
       at += strlen(note) + 1;
     }
-    status = finish(doc, json, err);
+    status = pipeline_json_finish(doc, json, err);
   }
   yyjson_mut_doc_free(doc);
   return status;

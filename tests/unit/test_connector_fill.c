@@ -66,6 +66,8 @@ static void test_defaults_of_a_sink(void **state) {
   weir_namespace ns = {.pipeline = "p", .sink_id = "s"};
   weir_schema *input = rows_schema("id: int64");
   weir_binding binding = {.struct_size = sizeof(binding)};
+  weir_verified verified = {.struct_size = sizeof(verified)};
+  weir_swept swept = {.struct_size = sizeof(swept)};
   assert_int_equal(ops.cancellation_policy(&sink), WEIR_CANCEL_RETIRE);
   assert_int_equal(ops.bind_runtime_context(&sink, &ns, 1, &err), WEIR_OK);
   assert_null(ops.terminal_task_tracker(&sink));
@@ -90,6 +92,10 @@ static void test_defaults_of_a_sink(void **state) {
   assert_int_equal(ops.flush(&sink, NULL, &err), WEIR_OK);
   assert_null(ops.as_coordinated_committer(&sink).ops);
   assert_null(ops.coordinated_abort_cleaner(&sink).ops);
+  assert_int_equal(ops.verify(&sink, NULL, NULL, NULL, &verified, &err), WEIR_OK);
+  assert_int_equal(verified.checked, 0);
+  assert_int_equal(ops.sweep(&sink, NULL, NULL, NULL, &swept, &err), WEIR_OK);
+  assert_int_equal(swept.looked, 0);
   weir_binding_done(&binding);
   weir_schema_unref(input);
 }

@@ -122,6 +122,8 @@ static void test_the_table(void **state) {
       {"close", "00111100", "00100100"},
       {"commit", "00111100", "00000000"},
       {"coordinated_abort_cleaner", "01111110", "01100110"},
+      {"verify", "01000000", "01000000"},
+      {"sweep", "01000000", "01000000"},
   };
   for (int hook = 0; hook < CONNECTOR_SINK_HOOKS; hook++) {
     assert_string_equal(connector_sink_hook_name((connector_sink_hook)hook),
