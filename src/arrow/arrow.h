@@ -86,10 +86,14 @@ int32_t arrow_path_column(const arrow_path *path);
 weir_status arrow_path_error(weir_error *err, const arrow_path *path, weir_status code,
                              const char *fmt, ...) WEIR_PRINTF(4, 5);
 
-/* Everything weir_batch_new checks of one array and what hangs under it; dictionaries must
- * be there and are checked if `dictionaries`, else they are not looked at. */
+enum {
+  ARROW_CHECK_DICTIONARIES = 1, /* they must be there; else they are not looked at */
+  /* of the offsets of top-level text and binary columns only the ends */
+  ARROW_CHECK_OFFSETS_LATER = 2
+};
+/* Everything weir_batch_new checks of one array and what hangs under it, as `how` says. */
 weir_status arrow_array_check(const arrow_node *node, const struct ArrowArray *array,
-                              bool dictionaries, const arrow_path *path, weir_error *err);
+                              unsigned how, const arrow_path *path, weir_error *err);
 /* That every dictionary index of a valid slot, at any depth but within the dictionaries
  * themselves, is within its dictionary. The array has passed arrow_array_check. */
 weir_status arrow_indices_check(const arrow_node *node, const struct ArrowArray *array,
@@ -103,6 +107,13 @@ weir_status arrow_nulls_check(const arrow_node *root, const struct ArrowArray *a
  * where there may be none). */
 weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
                              weir_batch **out, weir_error *err);
+
+/* As weir_batch_new, but what takes a look at every slot of a text or binary column is left to
+ * arrow_batch_check_offsets, so that a host's thread does not pay for it. */
+weir_status arrow_batch_new_pushed(weir_schema *schema, struct ArrowArray *array,
+                                   weir_batch **out, weir_error *err);
+/* What arrow_batch_new_pushed left; nothing for other batches. Any thread, before a sink reads it. */
+weir_status arrow_batch_check_offsets(weir_batch *batch, weir_error *err);
 
 /* Undoes weir_batch_new: moves the producer's array back into *array and drops the batch.
  * The caller holds the only reference. */

@@ -11,6 +11,7 @@
 
 struct weir_batch {
   atomic_size_t refs;
+  atomic_bool unchecked; /* arrow_batch_check_offsets has not seen it */
   weir_schema *schema;
   struct ArrowArray top;     /* what readers see; its children are `columns` */
   struct ArrowArray owned;   /* released with the batch; release == NULL in a slice */
@@ -70,15 +71,37 @@ static weir_status batch_make(weir_schema *schema, const struct ArrowArray *from
   return WEIR_OK;
 }
 
-weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,
-                           weir_batch **out, weir_error *err) {
+static weir_status check_and_wrap(weir_schema *schema, struct ArrowArray *array,
+                                  unsigned how, weir_batch **out, weir_error *err) {
   if (array == NULL || array->release == NULL)
     return weir_error_set(err, WEIR_E_SCHEMA, 0,
                           "batch: there is no array, or it was released");
   weir_status status =
-      arrow_array_check(arrow_schema_root(schema), array, true, NULL, err);
+      arrow_array_check(arrow_schema_root(schema), array, how, NULL, err);
   if (status != WEIR_OK) return weir_error_prefix(err, status, "batch");
   return arrow_batch_wrap(schema, array, out, err);
+}
+
+weir_status weir_batch_new(weir_schema *schema, struct ArrowArray *array,
+                           weir_batch **out, weir_error *err) {
+  return check_and_wrap(schema, array, ARROW_CHECK_DICTIONARIES, out, err);
+}
+
+weir_status arrow_batch_new_pushed(weir_schema *schema, struct ArrowArray *array,
+                                   weir_batch **out, weir_error *err) {
+  unsigned how = ARROW_CHECK_DICTIONARIES | ARROW_CHECK_OFFSETS_LATER;
+  BASE_TRY(check_and_wrap(schema, array, how, out, err));
+  atomic_init(&(*out)->unchecked, true);
+  return WEIR_OK;
+}
+
+weir_status arrow_batch_check_offsets(weir_batch *batch, weir_error *err) {
+  if (!atomic_load_explicit(&batch->unchecked, memory_order_relaxed)) return WEIR_OK;
+  weir_status status = arrow_array_check(arrow_schema_root(batch->schema), &batch->top,
+                                         ARROW_CHECK_DICTIONARIES, NULL, err);
+  if (status != WEIR_OK) return weir_error_prefix(err, status, "a batch that was pushed");
+  atomic_store_explicit(&batch->unchecked, false, memory_order_relaxed);
+  return WEIR_OK;
 }
 
 weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,

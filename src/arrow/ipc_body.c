@@ -287,7 +287,7 @@ weir_status ipc_body_decode(ipc_decoder *decoder, const arrow_node *node,
         "the message has more field nodes or buffers than its schema asks for");
     goto out;
   }
-  status = arrow_array_check(node, &b.made->root, false, path, err);
+  status = arrow_array_check(node, &b.made->root, 0, path, err);
   /* Arrays of a shape that does not fit cannot come from above; so it is the bytes. */
   if (status == WEIR_E_SCHEMA) {
     status = WEIR_E_CORRUPT;

@@ -2,6 +2,7 @@
 /* Sinks: the hooks between open and close. */
 #include <string.h>
 
+#include "arrow/arrow.h"
 #include "connector/sink.h"
 
 /* By pointer first: a source gives all its batches one schema. */
@@ -21,6 +22,7 @@ weir_status connector_sink_write_batch(connector_sink *sink, weir_call *call,
                                        weir_error *err) {
   connector_turn turn;
   weir_write_result result = {0};
+  BASE_TRY(arrow_batch_check_offsets(batch, err));
   if (sink->schema) BASE_TRY(sink_check_batch(sink, batch, err));
   BASE_TRY(connector_sink_enter(sink, CONNECTOR_HOOK_WRITE, call, &turn, err));
   weir_status status =

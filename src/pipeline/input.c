@@ -208,7 +208,8 @@ weir_status weir_input_push(weir_input *input, struct ArrowArray *array,
   task_lane *lane = NULL;
   weir_batch *batch = NULL;
   BASE_TRY(live_lane(input, &lane, err));
-  BASE_TRY(weir_batch_new(p->plan.sources[input->source].schema, array, &batch, err));
+  weir_schema *schema = p->plan.sources[input->source].schema;
+  BASE_TRY(arrow_batch_new_pushed(schema, array, &batch, err));
   int64_t deadline = timeout_ns < 0 ? BASE_FOREVER : base_deadline(timeout_ns);
   weir_status status = task_lane_push(lane, batch, deadline, err);
   if (status)
