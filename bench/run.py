@@ -336,6 +336,34 @@ class Bench:
             f"a whole run of one row {statistics.median(walls):.1f} ms"
         )
 
+    def push(self):
+        """What a push costs the host's thread, and what a second lane with a writer of its own brings."""
+        program, built = self.folder / "push", WEIR.parent
+        subprocess.run(
+            ["cc", "-O2", f"-I{ROOT}/include", BENCH / "push.c", "-o", program, f"-L{built}", f"-Wl,-rpath,{built}", "-lweir", "-lpthread"],
+            check=True,
+        )
+        columns = "{id: int64, price: float64, name: utf8}"
+        batches = max(20, self.rows >> 16)
+        micros, walls = [], {1: [], 2: []}
+        for _ in range(self.rounds):
+            for lanes, seconds in walls.items():
+                self.clean()
+                source = f"{{type: push, lanes: {lanes}, schema: {columns}}}"
+                sink = f"{{type: file, path: ./out/lake, writers: {lanes}}}"
+                config = self.weir("pf", source, sink, interval="1h")[2]
+                command = [program, config, str(lanes), str(batches)]
+                seconds.append(float(subprocess.run(command, check=True, capture_output=True).stdout.split()[1]))
+            self.clean()
+            config = self.weir("pb", f"{{type: push, schema: {columns}}}", "{type: blackhole}", "best_effort", "1h")[2]
+            output = subprocess.run([program, config, "1", "2000"], check=True, capture_output=True).stdout
+            micros.append(float(output.split()[0]))
+        gain = 2 * statistics.median(walls[1]) / statistics.median(walls[2])
+        print(
+            f"\npush of a batch of 64 Ki rows: {statistics.median(micros):.2f} us of the host's thread; "
+            f"two lanes into Parquet deliver {gain:.2f} x one"
+        )
+
     def memory(self, seconds=600):
         """RssAnon of a run, sampled each second: its peak in each tenth of the time."""
         self.clean()
@@ -355,7 +383,7 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start", "push"]
 ON_DEMAND = ["memory"]
 
 
