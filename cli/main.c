@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -35,10 +37,19 @@ static void keep_memory(void) {
   mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
+/* Standard streams that were closed: else the next file opened takes their place, and is read or written. */
+static void hold_standard_streams(void) {
+  int fd;
+  do fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
 int main(int argc, char **argv) {
   cli_args args = {0};
   weir_error err = {0};
   int status = EXIT_USAGE;
+  hold_standard_streams();
   keep_memory();
   weir_status parsed = cli_args_parse(argc, argv, &args, &err);
   cli_report_init(&args);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source `file`: its options and its table. */
 #include "source.h"
+#include "source_input.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
-#include <weir/ipc.h>
-#include <weir/ndjson.h>
 
 typedef struct file_source {
   const weir_host *host;
@@ -15,18 +13,21 @@ typedef struct file_source {
   file_reader *reader;
   file_list files, gone;
   size_t at;             /* the file to read, or its end reached */
+  bool stream;           /* standard input */
   weir_schema *inferred; /* now or by an earlier start; kept over open */
   bool infers;           /* as far as the options and files tell */
 } file_source;
 
 static const weir_option options[] = {
     {"path", WEIR_OPT_PATHS, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
-     "a file, a glob (* ? [..] {a,b}) or a list of them; read in the order of their "
-     "paths"},
+     "a file, a glob (* ? [..] {a,b}) or a list of them, read in the order of their "
+     "paths; or - alone for standard input, which only best_effort allows"},
     {"format", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
      "ndjson, csv or arrow (IPC, file or stream); default by extension: .ndjson .jsonl, "
-     ".csv .tsv, .arrow .arrows .feather"},
-    {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL, "auto or none"},
+     ".csv .tsv, .arrow .arrows .feather, each also with .gz or .zst"},
+    {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL,
+     "auto (by extension: .gz .zst), gzip, zstd or none. Checksums are verified, and a "
+     "compressed file must be complete when it appears"},
     {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
      "mapping column: type, as int64 or \"int64 not null\", whose other keys or columns "
      "of "
@@ -76,9 +77,10 @@ static weir_status format_by_name(const char *name, file_format *out, weir_error
                         "option format: '%s' is unknown; %s", name, formats_text);
 }
 
+/* Whether a path ends so, apart from .gz and .zst. */
 static bool has_extension(const char *path, const char *extension) {
-  size_t n = strlen(path), m = strlen(extension);
-  return n >= m && strcasecmp(path + n - m, extension) == 0;
+  size_t n = file_packing_stem("auto", path), m = strlen(extension);
+  return n >= m && strncasecmp(path + n - m, extension, m) == 0;
 }
 
 /* Format by a path's or pattern's end; 0 when it tells none. */
@@ -126,6 +128,30 @@ out:
   return status;
 }
 
+/* Standard input has no name to tell the format by, and rows in it can be read but once. */
+static weir_status check_stream(const weir_options *o, weir_error *err) {
+  const char *name = weir_options_string(o, "format");
+  if (weir_options_count(o, "path") > 1)
+    return refuse(err, "path", "-", "standard input must be the only path");
+  if (name == NULL)
+    return refuse(err, "path", "-", "standard input needs option format: ndjson or csv");
+  if (strcmp(name, "arrow") == 0) {
+    return refuse(
+        err, "path", "-",
+        "Arrow is not read from standard input, since a message that is slow to "
+        "come could not be interrupted; write it into a file");
+  }
+  if (weir_options_count(o, "schema") == 0) {
+    return refuse(
+        err, "path", "-",
+        "no sample for schema: infer can be taken of standard input, since its "
+        "rows come but once; give option schema a mapping column: type, as in "
+        "{id: int64, name: utf8}. For a file with such rows `weir check` prints "
+        "it");
+  }
+  return WEIR_OK;
+}
+
 /* What can be said of the options without looking at any file. *format is 0 when that needs the files. */
 static weir_status check_options(const weir_options *o, file_format *format,
                                  weir_error *err) {
@@ -137,19 +163,16 @@ static weir_status check_options(const weir_options *o, file_format *format,
     return refuse(err, "follow", "true",
                   "not supported yet; run again when files have grown");
   }
-  if (strcmp(compression, "auto") != 0 && strcmp(compression, "none") != 0) {
-    return refuse(err, "compression", compression,
-                  "not supported yet; decompress the files, or say auto or none");
+  if (strcmp(compression, "auto") != 0 && strcmp(compression, "gzip") != 0 &&
+      strcmp(compression, "zstd") != 0 && strcmp(compression, "none") != 0) {
+    return refuse(err, "compression", compression, "expected auto, gzip, zstd or none");
   }
   for (size_t i = 0; i < weir_options_count(o, "path"); i++) {
     const char *path = weir_options_item(o, "path", i);
     file_format one = 0;
-    if (strcmp(compression, "none") != 0 &&
-        (has_extension(path, ".gz") || has_extension(path, ".zst"))) {
-      return refuse(err, "path", path,
-                    "compressed files are not supported yet; decompress them, or say "
-                    "compression: none "
-                    "if they only look so");
+    if (file_path_is_stream(path)) {
+      status = check_stream(o, err);
+      if (status != WEIR_OK) return status;
     }
     status =
         name != NULL ? format_by_name(name, &one, err) : format_by_path(path, &one, err);
@@ -211,23 +234,6 @@ static weir_status find_format(const weir_options *o, const file_list *files,
   return WEIR_OK;
 }
 
-static weir_status schema_of_file(const file_item *item, weir_schema **out,
-                                  weir_error *err) {
-  weir_ipc_reader *reader = NULL;
-  int fd = -1;
-  weir_status status = file_item_open(item, &fd, err);
-  if (status != WEIR_OK) return status;
-  status = weir_ipc_reader_open_fd(fd, item->path, NULL, &reader, err);
-  if (status == WEIR_OK) *out = weir_schema_ref(weir_ipc_reader_schema(reader));
-  weir_ipc_reader_free(reader);
-  close(fd);
-  if (status == WEIR_E_CORRUPT && err != NULL) {
-    err->code = WEIR_E_BAD_DATA;
-    err->flags |= WEIR_ERR_BAD_DATA;
-  }
-  return status == WEIR_E_CORRUPT ? WEIR_E_BAD_DATA : status;
-}
-
 static weir_status find_schema(file_source *s, const weir_options *o,
                                const file_list *files, const weir_call *call,
                                file_reader_options *ro, weir_error *err) {
@@ -246,7 +252,7 @@ static weir_status find_schema(file_source *s, const weir_options *o,
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
                           "no file to take the schema from; give option schema");
   }
-  return schema_of_file(&files->items[0], &ro->schema, err);
+  return file_ipc_schema(&files->items[0], ro->compression, &ro->schema, err);
 }
 
 /* Options of csv; a delimiter that is not given is told by the files' names. */
@@ -281,13 +287,24 @@ static weir_status csv_options(const weir_options *o, const file_list *files,
   return status == WEIR_OK ? status : weir_error_prefix(err, status, "option csv");
 }
 
+/* A text that stays. */
+static const char *compression_text(const char *name) {
+  static const char *const known[] = {"gzip", "zstd", "none"};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    if (strcmp(name, known[i]) == 0) return known[i];
+  return "auto";
+}
+
 static weir_status make_reader(file_source *s, const weir_options *o,
                                const file_list *files, const weir_call *call,
                                file_reader **reader, weir_schema **schema,
                                weir_error *err) {
-  file_reader_options ro = {.batch_rows = weir_options_int(o, "batch_rows"),
-                            .slice = weir_options_given(o, "batch_rows"),
-                            .max_line = (uint64_t)weir_options_int(o, "max_line")};
+  file_reader_options ro = {
+      .batch_rows = weir_options_int(o, "batch_rows"),
+      .slice = weir_options_given(o, "batch_rows"),
+      .max_line = (uint64_t)weir_options_int(o, "max_line"),
+      .stream = file_path_is_stream(weir_options_item(o, "path", 0)),
+      .compression = compression_text(weir_options_string(o, "compression"))};
   weir_status status = find_format(o, files, &ro.format, err);
   if (status == WEIR_OK) status = csv_options(o, files, &ro, err);
   if (status == WEIR_OK) status = find_schema(s, o, files, call, &ro, err);
@@ -338,7 +355,9 @@ static weir_status contract(weir_source *source, const weir_options *o,
   weir_status status = check_options(o, &format, err);
   if (status != WEIR_OK) return status;
   s->infers = format != FILE_ARROW && weir_options_count(o, "schema") == 0;
-  out->replay = WEIR_SOURCE_REPLAYABLE;
+  out->replay = file_path_is_stream(weir_options_item(o, "path", 0))
+                    ? WEIR_SOURCE_EPHEMERAL
+                    : WEIR_SOURCE_REPLAYABLE;
   out->keyed = 0;
   return WEIR_OK;
 }
@@ -389,7 +408,8 @@ static weir_status open_source(weir_source *source, const weir_call *call,
   file_source *s = source->state, fresh = {.host = s->host, .inferred = s->inferred};
   file_list missing = {0};
   weir_status status = file_source_list(o, &fresh.files, &missing, err);
-  if (status == WEIR_OK)
+  fresh.stream = file_path_is_stream(weir_options_item(o, "path", 0));
+  if (status == WEIR_OK && !fresh.stream)
     status = apply(position, &fresh.files, &missing, &fresh.gone, err);
   if (status == WEIR_OK && fresh.files.n == 0 && fresh.gone.n == 0) {
     status = weir_error_set(err, WEIR_E_NOT_FOUND, 0, "path %s: no file matches",
@@ -416,6 +436,10 @@ static weir_status seek(weir_source *source, const weir_call *call, const weir_b
   (void)call;
   file_source *s = source->state;
   file_list files = {0}, gone = {0}, missing = {0};
+  if (s->stream) {
+    return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
+                          "standard input cannot be read again");
+  }
   weir_status status = file_list_again(&s->files, &files, &missing, err);
   if (status == WEIR_OK) status = apply(to, &files, &missing, &gone, err);
   if (status == WEIR_OK) {

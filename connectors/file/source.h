@@ -27,16 +27,19 @@ typedef enum file_format {
 enum {
   FILE_DONE = 1, /* its end was reached */
   FILE_CUT = 2,  /* its last line has no line end, and was delivered */
-  FILE_IPC = 4   /* batches are counted, not bytes */
+  FILE_IPC = 4,  /* batches are counted, not bytes */
+  FILE_PACKED =
+      8 /* compressed: it may not change, and rows are found by decompressing again */
 };
 
 /* How far a file was read. covered == 0 and no flags: not at all. */
 typedef struct file_progress {
   uint8_t flags;
-  uint64_t covered; /* rows: bytes delivered; IPC: size of the file */
+  uint64_t covered; /* rows: bytes delivered; IPC and packed: size of the file */
   uint64_t hash;    /* of the bytes before `covered`, see file_window_hash */
   uint64_t count;   /* rows: lines before `covered`; IPC: batches delivered */
-  uint64_t row;     /* IPC: rows delivered of the batch after these */
+  uint64_t row;     /* IPC: rows delivered of the batch after these; packed rows: bytes of
+                       text delivered */
 } file_progress;
 
 /* A file is who it is by device, inode and time of birth; the name is only a second try. */
@@ -63,6 +66,9 @@ weir_status file_list_add(file_list *list, file_item *item, weir_error *err);
  * wildcard that is not there is left out, its hash put into `missing` (one uint32 an item's name). */
 weir_status file_source_list(const weir_options *options, file_list *out,
                              file_list *missing, weir_error *err);
+
+/* The path that means standard input. */
+bool file_path_is_stream(const char *path);
 
 /* Looks at the files of a list again: those that are there in *out, with their present identity and
  * size, no progress; the others in *missing. */
@@ -107,6 +113,10 @@ weir_status file_rows_flush(file_rows *rows, weir_batch **out, weir_error *err);
 uint64_t file_rows_offset(const file_rows *rows);
 uint64_t file_rows_line(const file_rows *rows);
 
+/* The schema in an IPC file; a new reference. */
+weir_status file_ipc_schema(const file_item *item, const char *compression,
+                            weir_schema **out, weir_error *err);
+
 /* Reads one file on from its progress, which it moves with every batch. */
 typedef struct file_reader file_reader;
 
@@ -114,10 +124,12 @@ typedef struct file_reader_options {
   file_format format;
   weir_schema *schema; /* borrowed; the reader keeps a reference */
   int64_t batch_rows;
-  bool slice; /* IPC batches of more rows are cut */
+  bool slice;  /* IPC batches of more rows are cut */
+  bool stream; /* standard input: rows go out as they come, and no progress is kept */
   uint64_t max_line;
-  bool inferred;        /* the schema is: bad values are told with what to do */
-  weir_csv_options csv; /* texts borrowed until the reader is made */
+  bool inferred;           /* the schema is: bad values are told with what to do */
+  const char *compression; /* the option; a text that outlives the reader */
+  weir_csv_options csv;    /* texts borrowed until the reader is made */
 } file_reader_options;
 
 /* The schema of rows that come without one, from the first 20480 rows or 8 MiB of the first 16 files. */
@@ -130,6 +142,8 @@ void file_reader_free(file_reader *reader); /* NULL is a no-op */
 /* Goes to a file; the item must stay where it is until the next open, close or free. */
 weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err);
 void file_reader_close(file_reader *reader);
+/* For tests: bytes read at once by readers that are made from now on. */
+void file_reader_set_block(size_t size);
 bool file_reader_is_open(const file_reader *reader);
 /* WEIR_READ_BATCH, WEIR_READ_NOTHING when the call is over, WEIR_READ_END once the file is done: it is
  * closed then. After a failure it is closed too, with its progress as before the call. */

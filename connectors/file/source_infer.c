@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of files that come without one, from a sample of their first rows. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <weir/infer.h>
 
 #include "source.h"
+#include "source_input.h"
 
 /* In all, shared evenly by the first files that are not empty; a file that needs less than its share
  * leaves more to those behind it. */
@@ -17,14 +17,15 @@
 
 typedef struct sample {
   weir_inference *inference;
+  const char *compression;
   int64_t rows;   /* left */
   uint64_t bytes; /* left */
   uint8_t *buf;
   size_t room;
 } sample;
 
-static weir_status read_more(sample *s, int fd, const char *path, size_t *have,
-                             bool *at_end, weir_error *err) {
+static weir_status read_more(sample *s, file_input *input, size_t *have, bool *at_end,
+                             weir_error *err) {
   if (s->room - *have < BLOCK) {
     size_t room = s->room == 0 ? 2 * BLOCK : s->room * 2;
     uint8_t *buf = realloc(s->buf, room);
@@ -33,21 +34,24 @@ static weir_status read_more(sample *s, int fd, const char *path, size_t *have,
     s->buf = buf;
     s->room = room;
   }
-  ssize_t n;
-  do n = read(fd, s->buf + *have, BLOCK);
-  while (n < 0 && errno == EINTR);
-  if (n < 0) return weir_error_errno(err, errno, "cannot read %s", path);
-  *at_end = n == 0;
-  *have += (size_t)n;
+  size_t got = 0;
+  bool wait = false;
+  weir_status status = file_input_read(input, s->buf + *have, BLOCK, &got, &wait, err);
+  if (status != WEIR_OK) return status;
+  *at_end = got == 0;
+  *have += got;
   return WEIR_OK;
 }
 
-/* At least one record of the file, or all there is; else up to that many rows and bytes. */
+/* At least one record of the file, or all there is; else up to that many rows and bytes of text. */
 static weir_status take_file(sample *s, const file_item *item, int64_t rows,
                              uint64_t bytes, const weir_call *call, weir_error *err) {
   int fd = -1;
+  file_input *input = NULL;
   weir_status status = file_item_open(item, &fd, err);
   if (status != WEIR_OK) return status;
+  status = file_input_new(fd, item->path, file_packing_of(s->compression, item->path),
+                          false, &input, err);
   int64_t before = weir_inference_rows(s->inference), seen = 0;
   uint64_t done = 0;
   size_t have = 0;
@@ -58,7 +62,7 @@ static weir_status take_file(sample *s, const file_item *item, int64_t rows,
       status = weir_error_set(err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
                               "reading the sample took too long");
     }
-    if (status == WEIR_OK) status = read_more(s, fd, item->path, &have, &at_end, err);
+    if (status == WEIR_OK) status = read_more(s, input, &have, &at_end, err);
     if (status == WEIR_OK)
       status = weir_inference_feed(s->inference, s->buf, have, at_end, rows - seen, &used,
                                    err);
@@ -68,11 +72,14 @@ static weir_status take_file(sample *s, const file_item *item, int64_t rows,
     done += used;
     seen = weir_inference_rows(s->inference) - before;
   }
+  file_input_free(input);
   close(fd);
   s->rows -= seen;
   s->bytes -= done < s->bytes ? done : s->bytes;
-  return status == WEIR_OK ? status
-                           : weir_error_prefix(err, status, "file %s", item->path);
+  /* a broken input names its file itself */
+  if (status == WEIR_OK || (err != NULL && strstr(err->message, item->path) != NULL))
+    return status;
+  return weir_error_prefix(err, status, "file %s", item->path);
 }
 
 static weir_status take_files(sample *s, const file_list *files, const weir_call *call,
@@ -93,7 +100,8 @@ static weir_status take_files(sample *s, const file_list *files, const weir_call
 
 weir_status file_infer_schema(const file_list *files, const file_reader_options *options,
                               const weir_call *call, weir_schema **out, weir_error *err) {
-  sample s = {.rows = SAMPLE_ROWS, .bytes = SAMPLE_BYTES};
+  sample s = {
+      .compression = options->compression, .rows = SAMPLE_ROWS, .bytes = SAMPLE_BYTES};
   weir_status status;
   if (options->format == FILE_CSV) {
     weir_csv_options csv = options->csv;

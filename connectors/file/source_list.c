@@ -81,6 +81,10 @@ static weir_status add_file(file_list *list, const char *path, const struct stat
   return status;
 }
 
+bool file_path_is_stream(const char *path) {
+  return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0;
+}
+
 static int stat_path(const char *path, struct statx *st) {
   return statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, st);
 }
@@ -129,14 +133,19 @@ static weir_status add_missing(file_list *missing, const char *path, weir_error 
   return status;
 }
 
+static weir_status add_stream(file_list *list, weir_error *err) {
+  file_item item = {.path = strdup("(standard input)")};
+  if (item.path == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
+  weir_status status = file_list_add(list, &item, err);
+  free(item.path);
+  return status;
+}
+
 static weir_status add_path(file_list *list, file_list *missing, const char *path,
                             weir_error *err) {
   struct statx st;
-  if (strcmp(path, "-") == 0) {
-    return weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "path \"-\": standard input is not supported yet; write it into a file");
-  }
+  if (file_path_is_stream(path)) return add_stream(list, err);
   if (stat_path(path, &st) == 0) return add_file(list, path, &st, err);
   if (errno != ENOENT && errno != ENOTDIR)
     return file_error(err, errno, "cannot look at", path);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Positions of the file source. Version 1, integers little-endian, "varint" as LEB128:
+ * Positions of the file source. Version 2, integers little-endian, "varint" as LEB128:
  *
  *   "WFIL", uint32 version, varint number of files, then each file:
  *     uint8 flags (FILE_*), varint device, varint inode, uint32 born, uint32 name,
  *     varint covered, uint64 hash, varint count, varint row,
  *     and when it is not done: varint length, path
  *   uint64 XXH3 of all before
+ *
+ * Version 1 is the same without FILE_PACKED, and still read.
  *
  * A file that is done takes about 30 bytes, so that some 30,000 fit WEIR_MAX_POSITION. Files that are
  * done and gone from the folder are kept, in case they come back, until there are more than
@@ -21,7 +23,7 @@
 
 #include "source.h"
 
-#define VERSION 1
+#define VERSION 2
 #define HEAD_SIZE 8
 #define MAX_GONE 10000
 #define MAX_PATH_TEXT 4096
@@ -65,7 +67,7 @@ static uint8_t *put_item(uint8_t *p, const file_item *item) {
 static bool was_read(const file_item *item) {
   const file_progress *progress = &item->progress;
   return progress->covered > 0 &&
-         (progress->flags & FILE_DONE || !(progress->flags & FILE_IPC) ||
+         (progress->flags & FILE_DONE || !(progress->flags & (FILE_IPC | FILE_PACKED)) ||
           progress->count > 0 || progress->row > 0);
 }
 
@@ -112,6 +114,7 @@ out:
 struct input {
   const uint8_t *p, *end;
   bool bad; /* sticky */
+  uint32_t version;
 };
 
 static uint64_t get_fixed(struct input *in, int bytes) {
@@ -147,9 +150,10 @@ static weir_status get_item(struct input *in, file_item *item, weir_error *err) 
   item->progress.hash = get_fixed(in, 8);
   item->progress.count = get_varint(in);
   item->progress.row = get_varint(in);
-  if (item->progress.flags > (FILE_DONE | FILE_CUT | FILE_IPC) ||
-      item->progress.covered > INT64_MAX || item->progress.count > INT64_MAX ||
-      item->progress.row > INT64_MAX || item->progress.covered == 0) {
+  uint8_t known = FILE_DONE | FILE_CUT | FILE_IPC | (in->version > 1 ? FILE_PACKED : 0);
+  if (item->progress.flags & ~known || item->progress.covered > INT64_MAX ||
+      item->progress.count > INT64_MAX || item->progress.row > INT64_MAX ||
+      item->progress.covered == 0) {
     in->bad = true;
   }
   if (in->bad || item->progress.flags & FILE_DONE) return WEIR_OK;
@@ -169,18 +173,18 @@ static weir_status get_item(struct input *in, file_item *item, weir_error *err) 
 
 static weir_status bad_position(weir_error *err) {
   return weir_error_set(err, WEIR_E_CORRUPT, 0,
-                        "this is no position of a file source (version %d)", VERSION);
+                        "this is no position of a file source of this version (1 to %d)",
+                        VERSION);
 }
 
 weir_status file_position_read(const weir_bytes *position, file_list *out,
                                weir_error *err) {
-  if (position->size < HEAD_SIZE + 1 + 8 ||
-      memcmp(position->data, magic, HEAD_SIZE) != 0) {
+  if (position->size < HEAD_SIZE + 1 + 8 || memcmp(position->data, magic, 4) != 0)
     return bad_position(err);
-  }
-  struct input in = {position->data + HEAD_SIZE, position->data + position->size - 8,
-                     false};
-  struct input sum = {in.end, in.end + 8, false};
+  struct input in = {position->data + 4, position->data + position->size - 8, false, 0};
+  struct input sum = {in.end, in.end + 8, false, 0};
+  in.version = (uint32_t)get_fixed(&in, 4);
+  if (in.version < 1 || in.version > VERSION) return bad_position(err);
   if (get_fixed(&sum, 8) != XXH3_64bits(position->data, position->size - 8)) {
     return bad_position(err);
   }
@@ -227,10 +231,12 @@ static weir_status continue_file(file_item *item, const file_item *known,
   const file_progress *progress = &known->progress;
   bool same = false;
   if (item->size < progress->covered) {
-    return changed(
-        item, progress->flags & FILE_IPC ? "changed its size" : "became shorter", err);
+    return changed(item,
+                   progress->flags & (FILE_IPC | FILE_PACKED) ? "changed its size"
+                                                              : "became shorter",
+                   err);
   }
-  if (progress->flags & FILE_IPC && item->size != progress->covered) {
+  if (progress->flags & (FILE_IPC | FILE_PACKED) && item->size != progress->covered) {
     return changed(item, "changed its size", err);
   }
   weir_status status = same_bytes(item, progress, &same, err);

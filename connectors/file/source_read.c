@@ -9,20 +9,27 @@
 #include <weir/ipc.h>
 
 #include "source.h"
+#include "source_input.h"
 
-#define BLOCK ((size_t)1 << 20)
+static size_t block_size = (size_t)1 << 20;
+
+void file_reader_set_block(size_t size) {
+  block_size = size < 2 ? 2 : size;
+}
 
 struct file_reader {
   file_reader_options options;
   weir_schema *schema;
   file_item *item; /* open when not NULL */
   int fd;
-  /* Rows: buf[start .. have) is what the decoder has not taken, the file's bytes before `offset` */
+  file_input *input; /* all but IPC that is not compressed */
+  file_packing packing;
+  /* Rows: buf[start .. have) is what the decoder has not taken, the bytes before the input's offset */
   file_rows *rows;
   uint8_t *buf;
   size_t room, start, have;
-  uint64_t offset;
   bool at_end, ends_cut; /* no more bytes; the last one is no line end */
+  bool broken;           /* a stream that failed: what was read of it is gone */
   /* IPC */
   weir_ipc_reader *ipc;
   weir_batch *held; /* a batch of which rows from progress.row on are left */
@@ -53,6 +60,8 @@ void file_reader_close(file_reader *reader) {
   reader->held = NULL;
   weir_ipc_reader_free(reader->ipc);
   reader->ipc = NULL;
+  file_input_free(reader->input);
+  reader->input = NULL;
   if (reader->fd >= 0) close(reader->fd);
   reader->fd = -1;
   reader->item = NULL;
@@ -98,102 +107,201 @@ static weir_status in_file(const file_reader *reader, const file_item *item,
   return weir_error_prefix(err, status, "file %s", item->path);
 }
 
-static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *err) {
+/* A file whose progress is not kept in its own bytes must stay as it is. */
+static weir_status pin(file_reader *reader, file_item *item, uint8_t flags,
+                       weir_error *err) {
+  file_progress fresh = {.flags = flags, .covered = item->size};
+  if (item->progress.covered > 0) return WEIR_OK;
   weir_status status =
-      weir_ipc_reader_open_fd(reader->fd, item->path, NULL, &reader->ipc, err);
-  if (status != WEIR_OK) return in_file(reader, item, status, err);
+      file_window_hash(reader->fd, item->path, item->size, &fresh.hash, err);
+  if (status == WEIR_OK) item->progress = fresh;
+  return status;
+}
+
+static weir_status read_for_ipc(void *ctx, void *to, size_t size, size_t *got,
+                                weir_error *err) {
+  bool wait = false;
+  return file_input_read(ctx, to, size, got, &wait, err);
+}
+
+static weir_status start_ipc(file_reader *reader, const file_item *item,
+                             weir_error *err) {
+  weir_status status =
+      reader->packing != FILE_PLAIN
+          ? weir_ipc_reader_open_stream(read_for_ipc, reader->input, item->path, NULL,
+                                        &reader->ipc, err)
+          : weir_ipc_reader_open_fd(reader->fd, item->path, NULL, &reader->ipc, err);
+  return status == WEIR_OK ? status : in_file(reader, item, status, err);
+}
+
+weir_status file_ipc_schema(const file_item *item, const char *compression,
+                            weir_schema **out, weir_error *err) {
+  file_reader reader = {.fd = -1, .packing = file_packing_of(compression, item->path)};
+  weir_status status = file_item_open(item, &reader.fd, err);
+  if (status != WEIR_OK) return status;
+  if (reader.packing != FILE_PLAIN) {
+    status =
+        file_input_new(reader.fd, item->path, reader.packing, false, &reader.input, err);
+  }
+  if (status == WEIR_OK) status = start_ipc(&reader, item, err);
+  if (status == WEIR_OK) *out = weir_schema_ref(weir_ipc_reader_schema(reader.ipc));
+  file_reader_close(&reader);
+  return status;
+}
+
+static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *err) {
+  bool packed = reader->packing != FILE_PLAIN;
+  weir_status status = start_ipc(reader, item, err);
+  if (status != WEIR_OK) return status;
   status = weir_schema_check(weir_schema_arrow(reader->schema),
                              weir_schema_arrow(weir_ipc_reader_schema(reader->ipc)),
                              "the files of one source must agree", err);
   if (status != WEIR_OK) return weir_error_prefix(err, status, "file %s", item->path);
-  if (item->progress.covered == 0) {
-    file_progress fresh = {.flags = FILE_IPC, .covered = item->size};
-    status = file_window_hash(reader->fd, item->path, item->size, &fresh.hash, err);
-    if (status != WEIR_OK) return status;
-    item->progress = fresh;
-    return WEIR_OK;
-  }
+  bool begun = item->progress.covered > 0;
+  status = pin(reader, item, packed ? FILE_IPC | FILE_PACKED : FILE_IPC, err);
+  if (status != WEIR_OK || !begun) return status;
   status = weir_ipc_reader_seek_batch(reader->ipc, item->progress.count, err);
   return status == WEIR_OK ? status : in_file(reader, item, status, err);
 }
 
-/* Reads a block behind what the buffer holds. */
-static weir_status fill(file_reader *reader, weir_error *err) {
+static weir_status make_room(file_reader *reader, weir_error *err) {
   size_t left = reader->have - reader->start;
   if (left > 0 && reader->start > 0)
     memmove(reader->buf, reader->buf + reader->start, left);
   reader->start = 0;
   reader->have = left;
-  if (reader->room - left < BLOCK / 2) {
-    /* a line longer than the buffer; the decoder bounds its length */
-    size_t room = reader->room == 0 ? BLOCK : reader->room * 2;
-    uint8_t *buf = realloc(reader->buf, room);
-    if (buf == NULL) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a line");
-    reader->buf = buf;
-    reader->room = room;
-  }
-  ssize_t n;
-  do {
-    n = pread(reader->fd, reader->buf + left, reader->room - left, (off_t)reader->offset);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return weir_error_errno(err, errno, "cannot read %s", reader->item->path);
-  reader->at_end = n == 0;
-  if (n > 0) reader->ends_cut = reader->buf[left + (size_t)n - 1] != '\n';
-  reader->have += (size_t)n;
-  reader->offset += (uint64_t)n;
+  if (reader->room > 0 && reader->room - left >= block_size / 2) return WEIR_OK;
+  /* a line longer than the buffer; the decoder bounds its length */
+  size_t room = reader->room == 0 ? block_size : reader->room * 2;
+  uint8_t *buf = realloc(reader->buf, room);
+  if (buf == NULL) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a line");
+  reader->buf = buf;
+  reader->room = room;
   return WEIR_OK;
 }
 
-static void go_to(file_reader *reader, uint64_t offset) {
-  reader->offset = offset;
-  reader->start = reader->have = 0;
+/* Reads a block behind what the buffer holds. *wait: standard input has nothing yet. */
+static weir_status fill(file_reader *reader, bool *wait, weir_error *err) {
+  size_t got = 0;
+  weir_status status = make_room(reader, err);
+  if (status != WEIR_OK) return status;
+  uint8_t *to = reader->buf + reader->have;
+  status =
+      file_input_read(reader->input, to, reader->room - reader->have, &got, wait, err);
+  if (status != WEIR_OK || *wait) return status;
+  reader->at_end = got == 0;
+  if (got > 0) reader->ends_cut = to[got - 1] != '\n';
+  reader->have += got;
+  return WEIR_OK;
+}
+
+/* Decompressed bytes cannot be sought: those before `offset` are read once more. */
+static weir_status go_to(file_reader *reader, uint64_t offset, weir_error *err) {
+  uint64_t end = file_input_offset(reader->input);
+  bool wait = false;
   reader->at_end = false;
+  if (reader->packing == FILE_PLAIN) {
+    reader->start = reader->have = 0;
+    file_input_seek(reader->input, offset);
+    return WEIR_OK;
+  }
+  if (offset <= end && end - offset <= reader->have) {
+    reader->start = reader->have - (size_t)(end - offset);
+    return WEIR_OK;
+  }
+  reader->start = reader->have = 0;
+  weir_status status = make_room(reader, err);
+  while (status == WEIR_OK && end < offset) {
+    size_t got = 0, want = reader->room;
+    if (want > offset - end) want = (size_t)(offset - end);
+    status = file_input_read(reader->input, reader->buf, want, &got, &wait, err);
+    if (status == WEIR_OK && got == 0) {
+      return weir_error_set(err, WEIR_E_CORRUPT, 0,
+                            "file %s: the position lies behind its decompressed end",
+                            reader->item->path);
+    }
+    end += got;
+  }
+  return status;
+}
+
+/* Where reading stands, in bytes of the text. */
+static uint64_t read_before(const file_item *item) {
+  return item->progress.flags & FILE_PACKED ? item->progress.row : item->progress.covered;
 }
 
 /* Stands where the file's progress is, with the header known that rows behind it need. */
 static weir_status start_rows(file_reader *reader, file_item *item, weir_error *err) {
-  const file_progress *progress = &item->progress;
-  go_to(reader, 0);
+  uint64_t before = read_before(item);
+  uint8_t flags = item->progress.flags;
+  bool wait = false;
+  weir_status status = WEIR_OK;
+  reader->start = reader->have = 0;
+  reader->at_end = false;
   file_rows_reset(reader->rows, 0, 0);
-  if (progress->covered > 0 && file_rows_has_header(reader->rows)) {
+  if (before > 0 && file_rows_has_header(reader->rows)) {
     size_t used = 0;
     while (used == 0 && !reader->at_end) {
-      weir_status status = fill(reader, err);
+      status = fill(reader, &wait, err);
       if (status != WEIR_OK) return status;
       status = file_rows_header(reader->rows, reader->buf, reader->have, reader->at_end,
                                 &used, err);
       if (status != WEIR_OK) return in_file(reader, item, status, err);
     }
   }
-  if (file_rows_offset(reader->rows) < progress->covered) {
-    file_rows_reset(reader->rows, progress->covered, progress->count);
+  if (file_rows_offset(reader->rows) < before) {
+    file_rows_reset(reader->rows, before, item->progress.count);
   } /* else no more than blanks before the header had been there */
-  go_to(reader, file_rows_offset(reader->rows));
-  reader->ends_cut = progress->flags & FILE_CUT;
+  status = go_to(reader, file_rows_offset(reader->rows), err);
+  if (status == WEIR_OK && reader->packing != FILE_PLAIN && !reader->options.stream)
+    status = pin(reader, item, FILE_PACKED, err);
+  reader->ends_cut = flags & FILE_CUT;
+  return status;
+}
+
+static weir_status open_input(file_reader *reader, file_item *item, weir_error *err) {
+  bool ipc = reader->options.format == FILE_ARROW;
+  bool packed = reader->packing != FILE_PLAIN;
+  weir_status status = WEIR_OK;
+  if (packed || !ipc) {
+    status = file_input_new(reader->fd, item->path, reader->packing,
+                            reader->options.stream, &reader->input, err);
+  }
+  if (status != WEIR_OK) return status;
+  if (ipc) return open_ipc(reader, item, err);
+  posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return start_rows(reader, item, err);
+}
+
+static weir_status open_stream(const file_reader *reader, int *fd, weir_error *err) {
+  if (reader->broken) {
+    return weir_error_set(err, WEIR_E_IO, 0,
+                          "reading standard input failed before, and it cannot be read "
+                          "again from there");
+  }
+  int opened = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (opened < 0) return weir_error_errno(err, errno, "cannot open standard input");
+  *fd = opened;
   return WEIR_OK;
 }
 
 weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err) {
   bool ipc = reader->options.format == FILE_ARROW;
-  if (item->progress.covered > 0 && ipc != !!(item->progress.flags & FILE_IPC)) {
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "file %s was begun in another format; set `format` back",
-                          item->path);
+  uint8_t flags = item->progress.flags;
+  reader->packing = file_packing_of(reader->options.compression, item->path);
+  if (item->progress.covered > 0 &&
+      (ipc != !!(flags & FILE_IPC) ||
+       (reader->packing != FILE_PLAIN) != !!(flags & FILE_PACKED))) {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "file %s was begun in another format; set `format` and `compression` back",
+        item->path);
   }
-  weir_status status = file_item_open(item, &reader->fd, err);
+  weir_status status = reader->options.stream ? open_stream(reader, &reader->fd, err)
+                                              : file_item_open(item, &reader->fd, err);
   if (status != WEIR_OK) return status;
-  if (ipc) {
-    status = open_ipc(reader, item, err);
-    if (status != WEIR_OK) {
-      file_reader_close(reader);
-      return status;
-    }
-    reader->item = item;
-    return WEIR_OK;
-  }
-  posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   reader->item = item;
-  status = start_rows(reader, item, err);
+  status = open_input(reader, item, err);
   if (status != WEIR_OK) file_reader_close(reader);
   return status;
 }
@@ -201,9 +309,14 @@ weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *e
 /* Makes the progress that of the decoder, whose rows are all out. */
 static void note_lines(file_reader *reader) {
   file_progress *progress = &reader->item->progress;
-  progress->covered = file_rows_offset(reader->rows);
-  progress->count = file_rows_line(reader->rows);
   bool end = reader->at_end && reader->start == reader->have;
+  if (reader->options.stream) return;
+  progress->count = file_rows_line(reader->rows);
+  if (reader->packing != FILE_PLAIN) {
+    progress->row = file_rows_offset(reader->rows);
+    return;
+  }
+  progress->covered = file_rows_offset(reader->rows);
   progress->flags = end && reader->ends_cut ? FILE_CUT : 0;
 }
 
@@ -211,7 +324,7 @@ static void note_lines(file_reader *reader) {
  * when the file cannot be read any more; some microseconds for 32 KiB out of the page cache. */
 static weir_status settle(file_reader *reader, weir_error *err) {
   file_progress *progress = &reader->item->progress;
-  if (progress->flags & FILE_IPC || progress->covered == 0) return WEIR_OK;
+  if (reader->packing != FILE_PLAIN || progress->covered == 0) return WEIR_OK;
   return file_window_hash(reader->fd, reader->item->path, progress->covered,
                           &progress->hash, err);
 }
@@ -226,15 +339,31 @@ static void finish(file_reader *reader) {
  * once, so that from then on it may be deleted. */
 static weir_status give_lines(file_reader *reader, weir_error *err) {
   struct stat st;
-  if (reader->start == reader->have && !reader->at_end) {
-    reader->at_end =
-        fstat(reader->fd, &st) == 0 && (uint64_t)st.st_size == reader->offset;
+  bool wait = false;
+  weir_status status = WEIR_OK;
+  if (reader->start == reader->have && !reader->at_end && !reader->options.stream) {
+    if (reader->packing != FILE_PLAIN) {
+      status = fill(reader, &wait, err);
+    } else {
+      reader->at_end = fstat(reader->fd, &st) == 0 &&
+                       (uint64_t)st.st_size == file_input_offset(reader->input);
+    }
   }
+  if (status != WEIR_OK) return status;
   bool end = reader->at_end && reader->start == reader->have;
   note_lines(reader);
-  weir_status status = settle(reader, err);
+  status = settle(reader, err);
   if (status == WEIR_OK && end) finish(reader);
   return status;
+}
+
+/* Standard input has nothing: what was decoded of it goes out at once. */
+static weir_status wait_for_lines(file_reader *reader, const weir_call *call,
+                                  weir_batch **batch, bool *more, weir_error *err) {
+  weir_status status = file_rows_flush(reader->rows, batch, err);
+  if (status != WEIR_OK || *batch != NULL) return status;
+  *more = file_input_wait(reader->input, call);
+  return WEIR_OK;
 }
 
 /* This and next_ipc: *out may hold a batch on failure too. */
@@ -262,12 +391,16 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
       *out = batch;
       return give_lines(reader, err);
     }
-    status = fill(reader, err);
+    bool wait = false;
+    status = fill(reader, &wait, err);
     if (status != WEIR_OK) return status;
-    if (weir_call_cancelled(call)) {
-      *what = WEIR_READ_NOTHING;
-      return WEIR_OK;
-    }
+    bool more = !weir_call_cancelled(call);
+    if (wait) status = wait_for_lines(reader, call, &batch, &more, err);
+    if (status != WEIR_OK) return status;
+    if (batch == NULL && more) continue;
+    *what = batch != NULL ? WEIR_READ_BATCH : WEIR_READ_NOTHING;
+    *out = batch;
+    return WEIR_OK;
   }
 }
 
@@ -297,6 +430,17 @@ static weir_status take_rows(file_reader *reader, weir_batch **out, weir_error *
   return WEIR_OK;
 }
 
+/* What follows a compressed stream's end mark is not read as rows, but its checksum must be good. */
+static weir_status check_rest(file_reader *reader, weir_error *err) {
+  uint8_t rest[4096];
+  size_t got = 1;
+  bool wait = false;
+  weir_status status = WEIR_OK;
+  while (status == WEIR_OK && reader->input != NULL && got > 0)
+    status = file_input_read(reader->input, rest, sizeof(rest), &got, &wait, err);
+  return status;
+}
+
 static weir_status next_ipc(file_reader *reader, int32_t *what, weir_batch **out,
                             weir_error *err) {
   file_progress *progress = &reader->item->progress;
@@ -305,6 +449,8 @@ static weir_status next_ipc(file_reader *reader, int32_t *what, weir_batch **out
       weir_status status = weir_ipc_reader_next(reader->ipc, &reader->held, err);
       if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
       if (reader->held == NULL) {
+        status = check_rest(reader, err);
+        if (status != WEIR_OK) return status;
         *what = WEIR_READ_END;
         finish(reader);
         return WEIR_OK;
@@ -340,6 +486,7 @@ weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t
     /* nothing went out: the next call begins anew where this one did */
     weir_batch_unref(batch);
     file_reader_close(reader);
+    reader->broken = reader->options.stream;
     item->progress = before;
     return status;
   }
