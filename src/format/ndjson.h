@@ -6,7 +6,7 @@
 #include <weir/ndjson.h>
 #include <yyjson.h>
 
-#include "format/format.h"
+#include "format/span.h"
 
 /* Bytes behind a line that ndjson_row_fast may read, so that it can load whole words. */
 #define NDJSON_PADDING 32
@@ -21,6 +21,18 @@ typedef struct ndjson_slot {
   uint32_t size; /* 0: nothing known */
   int32_t column;
 } ndjson_slot;
+
+/* Of a chunk of rows; rows of more keys or columns, or with nested columns, go one by one. */
+#define NDJSON_CHUNK_BYTES ((size_t)64 << 10)
+#define NDJSON_CHUNK_KEYS 256
+#define NDJSON_CHUNK_VALUES 8192
+
+/* The same for chunks: all bytes between two values, without their quotes. */
+typedef struct ndjson_gap {
+  uint8_t text[32], mask[32];
+  uint32_t size; /* 0: nothing known */
+  int32_t column;
+} ndjson_gap;
 
 struct weir_ndjson_decoder {
   weir_schema *schema;
@@ -43,6 +55,12 @@ struct weir_ndjson_decoder {
   size_t copy_room;
   void *pool; /* memory that yyjson parses short lines in */
   size_t pool_size;
+  ndjson_gap *gaps;           /* NDJSON_CHUNK_KEYS; NULL: no chunks */
+  uint32_t *befores, *afters; /* of a chunk's values, column by column */
+  int64_t *row_of;   /* the last row of the chunk that a column has a value of, plus 1 */
+  int64_t wary;      /* so many rows do not go in chunks */
+  size_t chunk_from; /* bytes that are worth one */
+
   bool all_slow; /* tests: every line takes the slow way */
 };
 
@@ -56,6 +74,13 @@ const uint8_t *ndjson_take_value(format_column *col, const uint8_t *p,
                                  const uint8_t *end);
 const uint8_t *ndjson_take_nested(format_column *col, const uint8_t *p,
                                   const uint8_t *end);
+
+/* The same for a value that no column takes. */
+const uint8_t *ndjson_pass_value(const uint8_t *p);
+/* A key at p that is not the guessed one: finds its column, keeps it as the guess for this place in the next row,
+ * and returns what follows its colon. */
+const uint8_t *ndjson_take_key(weir_ndjson_decoder *decoder, const uint8_t *p,
+                               uint32_t place, int32_t *column);
 
 /* Where a value lies in its row, from the inside out: a column, a field, an item or a map's key. */
 typedef struct ndjson_path {
@@ -73,13 +98,20 @@ void ndjson_path_text(const ndjson_path *path, char out[NDJSON_PATH_TEXT]);
  * what is wrong if anything is; columns may hold a part of the row, to be cut. */
 bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t size);
 
+/* Appends the next rows of data[0 .. size), behind which FORMAT_SPAN_PADDING bytes can be read; returns their
+ * bytes. 0 when they need ndjson_row_fast; columns may hold parts of them, to be cut. Not more
+ * than the batch has room for, nor than NDJSON_CHUNK_BYTES. */
+size_t ndjson_chunk_take(weir_ndjson_decoder *decoder, const uint8_t *data, size_t size,
+                         int64_t *rows);
+
 /* Appends the row of any line, by yyjson, or says what is wrong with it. */
 weir_status ndjson_row_slow(weir_ndjson_decoder *decoder, const uint8_t *line,
                             size_t size, weir_error *err);
 
 /* For tests: rows of more than this count as endless. */
 void ndjson_encoder_limit_row(weir_ndjson_encoder *encoder, size_t size);
-/* For tests and the fuzzer, which compare the two ways. */
+/* For tests and the fuzzer, which compare the ways. */
 void ndjson_decoder_force_slow(weir_ndjson_decoder *decoder, bool slow);
+void ndjson_decoder_force_chunks(weir_ndjson_decoder *decoder);
 
 #endif

@@ -14,6 +14,8 @@
 #define MAX_BATCH_BYTES (UINT64_C(32) << 20)
 /* Of a column below lists of fixed size. */
 #define MAX_BATCH_SLOTS (INT64_C(1) << 24)
+/* Bytes from which a chunk of rows is worth its start. */
+#define CHUNK_FROM 4096
 #define POOL_SIZE (size_t)(256 << 10)
 
 /* Fewer rows a batch where lists of fixed size would make it large, since a null of theirs takes as many
@@ -34,6 +36,21 @@ static weir_status bound_rows(weir_ndjson_decoder *decoder, weir_error *err) {
   return WEIR_OK;
 }
 
+/* What chunks need, unless there are none for this schema. */
+static weir_status init_chunks(weir_ndjson_decoder *decoder, weir_error *err) {
+  size_t n = (size_t)decoder->n_columns;
+  if (n > NDJSON_CHUNK_VALUES / 8) return WEIR_OK;
+  for (size_t i = 0; i < n; i++) {
+    if (decoder->columns[i].kind >= FORMAT_LIST) return WEIR_OK;
+  }
+  decoder->befores = base_calloc(NDJSON_CHUNK_VALUES, sizeof(*decoder->befores), err);
+  decoder->afters = base_calloc(NDJSON_CHUNK_VALUES, sizeof(*decoder->afters), err);
+  decoder->row_of = base_calloc(n, sizeof(*decoder->row_of), err);
+  decoder->gaps = base_calloc(NDJSON_CHUNK_KEYS, sizeof(*decoder->gaps), err);
+  bool made = decoder->befores && decoder->afters && decoder->row_of && decoder->gaps;
+  return made ? WEIR_OK : WEIR_E_NOMEM;
+}
+
 static weir_status decoder_init(weir_ndjson_decoder *decoder, weir_error *err) {
   const struct ArrowSchema *arrow = weir_schema_arrow(decoder->schema);
   if (arrow->n_children < 1) {
@@ -52,6 +69,8 @@ static weir_status decoder_init(weir_ndjson_decoder *decoder, weir_error *err) {
     decoder->n_columns = i + 1;
   }
   BASE_TRY(bound_rows(decoder, err));
+  decoder->chunk_from = CHUNK_FROM;
+  BASE_TRY(init_chunks(decoder, err));
   return format_names_init(&decoder->names, decoder->columns, decoder->n_columns, err);
 }
 
@@ -98,6 +117,10 @@ void weir_ndjson_decoder_free(weir_ndjson_decoder *decoder) {
   free(decoder->columns);
   format_names_done(&decoder->names);
   free(decoder->slots);
+  free(decoder->befores);
+  free(decoder->afters);
+  free(decoder->row_of);
+  free(decoder->gaps);
   free(decoder->pool);
   free(decoder->copy);
   free(decoder);
@@ -112,6 +135,10 @@ void weir_ndjson_decoder_reset(weir_ndjson_decoder *decoder, uint64_t offset,
 
 void ndjson_decoder_force_slow(weir_ndjson_decoder *decoder, bool slow) {
   decoder->all_slow = slow;
+}
+
+void ndjson_decoder_force_chunks(weir_ndjson_decoder *decoder) {
+  decoder->chunk_from = 1;
 }
 
 static weir_status start_batch(weir_ndjson_decoder *decoder, weir_error *err) {
@@ -226,6 +253,26 @@ weir_status weir_ndjson_decoder_flush(weir_ndjson_decoder *decoder, weir_batch *
   return WEIR_OK;
 }
 
+/* Takes a chunk of rows at the start of the data if that is worth it; its bytes or 0. */
+static size_t take_chunk(weir_ndjson_decoder *decoder, const uint8_t *data, size_t size) {
+  int64_t rows = 0;
+  if (decoder->wary > 0 || decoder->gaps == NULL || decoder->all_slow ||
+      size < decoder->chunk_from + FORMAT_SPAN_PADDING ||
+      decoder->batch_bytes + NDJSON_CHUNK_BYTES > MAX_BATCH_BYTES)
+    return 0;
+  size_t taken = ndjson_chunk_take(decoder, data, size - FORMAT_SPAN_PADDING, &rows);
+  if (taken == 0) cut_row(decoder);
+  decoder->rows += rows;
+  decoder->offset += taken;
+  decoder->line += (uint64_t)rows;
+  decoder->batch_bytes += taken;
+  /* one that ended before its bytes did, and soon, was not worth its start: the next ones may not be either */
+  bool soon = rows < FORMAT_SPAN_ROWS / 8 && decoder->rows < decoder->batch_rows &&
+              size - taken >= NDJSON_CHUNK_BYTES;
+  if (taken == 0 || soon) decoder->wary = decoder->chunk_from == 1 ? 1 : FORMAT_SPAN_WARY;
+  return taken;
+}
+
 /* Takes lines until a batch is full (*full), no whole line is left, or a line fails. */
 static weir_status take_lines(weir_ndjson_decoder *decoder, const uint8_t *data,
                               size_t size, int last, size_t *used, bool *full,
@@ -234,6 +281,14 @@ static weir_status take_lines(weir_ndjson_decoder *decoder, const uint8_t *data,
   weir_status status = WEIR_OK;
   while (status == WEIR_OK && decoder->rows < decoder->batch_rows) {
     size_t line = 0, whole = 0, left = size - done;
+    if (!decoder->started && left >= decoder->chunk_from) {
+      status = start_batch(decoder, err);
+      if (status != WEIR_OK) break;
+    }
+    whole = take_chunk(decoder, data + done, left);
+    done += whole;
+    if (whole > 0) continue;
+    if (decoder->wary > 0) decoder->wary--;
     bool found = find_line(data + done, left, last, &line, &whole);
     if (FORMAT_UNLIKELY((found ? line : left) > decoder->max_line)) {
       status = too_long(decoder, err);

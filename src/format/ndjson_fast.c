@@ -290,8 +290,7 @@ const uint8_t *ndjson_take_value(format_column *col, const uint8_t *p,
   return format_column_room(col) ? take_value(col, p, end) : NULL;
 }
 
-/* A value that no column takes. */
-static const uint8_t *pass_value(const uint8_t *p) {
+const uint8_t *ndjson_pass_value(const uint8_t *p) {
   switch (*p) {
     case '"':
       p = find_quote(p + 1);
@@ -307,9 +306,7 @@ static const uint8_t *pass_value(const uint8_t *p) {
   }
 }
 
-/* A key that is not the guessed one: finds its column, keeps it as the guess for the next row, and
- * returns what follows its colon. */
-static const uint8_t *take_key(weir_ndjson_decoder *decoder, const uint8_t *p,
+const uint8_t *ndjson_take_key(weir_ndjson_decoder *decoder, const uint8_t *p,
                                uint32_t place, int32_t *column) {
   if (*p != '"') return NULL;
   const uint8_t *q = p + 1;
@@ -355,7 +352,7 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
         column = slot->column;
         p += slot->size;
       } else {
-        p = take_key(decoder, p, place, &column);
+        p = ndjson_take_key(decoder, p, place, &column);
         if (p == NULL) return false;
       }
       p = ndjson_skip_blanks(p);
@@ -365,7 +362,7 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
         p = take_value(col, p, end);
         filled++;
       } else {
-        p = pass_value(p);
+        p = ndjson_pass_value(p);
       }
       if (p == NULL) return false;
       p = ndjson_skip_blanks(p);

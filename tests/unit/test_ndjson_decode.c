@@ -28,6 +28,12 @@ static weir_ndjson_decoder *new_decoder(const char *spec, int64_t batch_rows,
   return decoder;
 }
 
+/* Way 0: as it is; 1: each line the slow way; 2: in chunks from the first byte on. */
+static void force(weir_ndjson_decoder *decoder, int way) {
+  ndjson_decoder_force_slow(decoder, way == 1);
+  if (way == 2) ndjson_decoder_force_chunks(decoder);
+}
+
 static void append_batch(base_buf *out, weir_batch *batch) {
   if (batch == NULL) return;
   char *text = rows_text(batch);
@@ -73,14 +79,14 @@ static char *decode_all(weir_ndjson_decoder *decoder, const char *text, size_t b
 }
 
 static void check_rows(const char *spec, const char *text, const char *want) {
-  for (int slow = 0; slow < 2; slow++) {
+  for (int way = 0; way < 3; way++) {
     for (size_t block = 1; block < 80; block += block < 8 ? 1 : 7) {
       weir_error err = {0};
       weir_ndjson_decoder *decoder = new_decoder(spec, 2, 0);
-      ndjson_decoder_force_slow(decoder, slow);
+      force(decoder, way);
       char *got = decode_all(decoder, text, block, &err);
       if (strcmp(got, want) != 0) {
-        fail_msg("blocks of %zu, slow %d: %s%s, not %s", block, slow, got, err.message,
+        fail_msg("blocks of %zu, way %d: %s%s, not %s", block, way, got, err.message,
                  want);
       }
       free(got);
@@ -91,10 +97,10 @@ static void check_rows(const char *spec, const char *text, const char *want) {
 
 static void check_error(const char *spec, const char *text, const char *before,
                         const char *message) {
-  for (int slow = 0; slow < 2; slow++) {
+  for (int way = 0; way < 3; way++) {
     weir_error err = {0};
     weir_ndjson_decoder *decoder = new_decoder(spec, 2, 100);
-    ndjson_decoder_force_slow(decoder, slow);
+    force(decoder, way);
     char *got = decode_all(decoder, text, 1000, &err);
     assert_int_equal(err.code, WEIR_E_BAD_DATA);
     assert_int_equal(err.flags, WEIR_ERR_BAD_DATA);
