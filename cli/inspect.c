@@ -78,7 +78,10 @@ static void print_check(yyjson_val *root) {
   bool admitted = yyjson_get_bool(yyjson_obj_get(root, "admitted"));
   printf("pipeline %s: %s, %s\n", text_of(root, "pipeline"), text_of(root, "guarantee"),
          admitted ? "admitted" : "refused");
-  printf("state in %s\n\n", text_of(root, "state"));
+  if (strcmp(text_of(root, "store"), "sqlite") == 0)
+    printf("state in %s\n\n", text_of(root, "state"));
+  else
+    printf("state in the PostgreSQL database that `store` names\n\n");
   print_routes(routes);
   fputs("\nWhat a kill -9 means here:\n", stdout);
   yyjson_arr_foreach(routes, i, n, item) {

@@ -14,6 +14,7 @@
 
 static const int64_t FIRST_LINE_NS = NS_PER_S, LINE_NS = 5 * NS_PER_S,
                      BAR_NS = NS_PER_S / 5;
+enum { STANDBY_MS = 500 };
 
 typedef struct session {
   const cli_args *args;
@@ -217,6 +218,47 @@ static weir_status check_host(const cli_args *args, const weir_config *config,
   return WEIR_OK;
 }
 
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+/* Whether a signal asked to stop within that time. */
+static bool wait_for_stop(int ms) {
+  struct pollfd fd = {.fd = cli_signals_fd(), .events = POLLIN};
+  (void)poll(&fd, 1, ms);
+  return cli_signals_take() & CLI_SIGNAL_STOP;
+}
+
+/* A live instance holds the lease and may lose it: `run` stands by until then. */
+static bool stands_by(const weir_error *err, uint32_t flags) {
+  return err->code == WEIR_E_FENCED && err->flags & WEIR_ERR_RETRIABLE &&
+         !(flags & (WEIR_OPEN_RECOVER_ONLY | WEIR_OPEN_NEW_DEPLOYMENT));
+}
+
+static weir_status open_pipeline(session *s, const weir_config *config, uint32_t flags,
+                                 weir_error *err) {
+  bool told = false;
+  for (;;) {
+    weir_host_options host = cli_host(s->args);
+    weir_error why = {0};
+    cli_signals_opening(s->timeout_ns);
+    weir_status status = weir_pipeline_open(config, &host, flags, &s->pipeline, &why);
+    cli_signals_opening(0);
+    if (!status && told)
+      cli_logf(WEIR_LOG_INFO, s->name, "the lease is free: this instance takes over");
+    if (status && stands_by(&why, flags)) {
+      if (!told)
+        cli_logf(WEIR_LOG_INFO, s->name, "standing by, to take over: %s", why.message);
+      told = true;
+      if (!wait_for_stop(STANDBY_MS)) continue;
+      status = weir_error_set(
+          &why, WEIR_E_CANCELLED, 0,
+          "%s: stopped while standing by: this instance has delivered nothing",
+          cli_signal_name());
+    }
+    if (status) *err = why;
+    return status;
+  }
+}
+
 /* A live line needs a terminal that can erase one, and to itself what it is drawn on. */
 static bool wants_bar(const cli_args *args) {
   const char *term = getenv("TERM");
@@ -239,12 +281,7 @@ static int run(const cli_args *args, uint32_t flags) {
   if (!status) status = cli_config_open(args, &config, &err);
   if (!status && !recover) status = check_host(args, config, &err);
   if (!status) status = weir_config_checkpoint_timeout(config, &s.timeout_ns, &err);
-  if (!status) {
-    weir_host_options host = cli_host(args);
-    cli_signals_opening(s.timeout_ns);
-    status = weir_pipeline_open(config, &host, flags, &s.pipeline, &err);
-    cli_signals_opening(0);
-  }
+  if (!status) status = open_pipeline(&s, config, flags, &err);
   weir_config_free(config);
   if (status) return cli_fail(args, &err, cli_exit_status(&err, true), false);
   s.last_line = now_ns();

@@ -16,16 +16,17 @@ pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3.0)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(PQ REQUIRED libpq>=10)         # its header; the library is loaded when it is wanted
 find_library(SNAPPY_LIBRARY snappy REQUIRED)     # Debian's package has no .pc file
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)      # inlined (XXH_INLINE_ALL), so not linked
 
 set(third_party_lib ${WEIR_THIRD_PARTY}/lib)
 add_library(weir_third_party INTERFACE)
-target_include_directories(weir_third_party SYSTEM INTERFACE ${WEIR_THIRD_PARTY}/include ${XXHASH_INCLUDE})
+target_include_directories(weir_third_party SYSTEM INTERFACE ${WEIR_THIRD_PARTY}/include ${XXHASH_INCLUDE} ${PQ_INCLUDE_DIRS})
 target_link_libraries(weir_third_party INTERFACE
   ${third_party_lib}/libnanoarrow.a ${third_party_lib}/libflatcc.a ${third_party_lib}/libyyjson.a
   PkgConfig::YAML PkgConfig::SQLITE PkgConfig::CRYPTO PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::ZLIB
-  ${SNAPPY_LIBRARY} m)
+  ${SNAPPY_LIBRARY} ${CMAKE_DL_LIBS} m)
 
 # nanoarrow's own IPC reader and writer: a second opinion in tests, not part of libweir.
 add_library(weir_nanoarrow_ipc INTERFACE)

@@ -66,6 +66,9 @@ static const weir_option sink_options[] = {
     {"commit_interval", WEIR_OPT_DURATION, 0, "0", 0, INT64_MAX, NULL,
      "Checkpoints are gathered that long and published as one commit; 0 = each at once. "
      "The end of a run publishes what was gathered."},
+    {"shared", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL,
+     "`path` and what is beside it are the same on every machine that may run the "
+     "pipeline; wanted where `store` lets another machine take over."},
     {0},
 };
 
@@ -133,7 +136,8 @@ static weir_status contract(weir_sink *sink, const weir_options *options,
   out->consistency = WEIR_COMMITTABLE;
   out->topology = WEIR_MULTI_WRITER;
   out->input = WEIR_INPUT_APPEND;
-  out->staging = WEIR_STAGING_NODE;
+  out->staging =
+      weir_options_bool(options, "shared") ? WEIR_STAGING_SHARED : WEIR_STAGING_NODE;
   out->overlap = 1;
   out->cas_commit = 1;
   out->claims = 1;

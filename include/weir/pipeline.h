@@ -44,7 +44,8 @@ enum {
 
 /* Builds the pipeline, takes the lease, recovers, and opens sources and sinks; blocks meanwhile.
  * `config` may be freed afterwards; `host` may be NULL. Errors as the exit statuses of the command say:
- * WEIR_E_INVALID_CONFIG, WEIR_E_ADMISSION, WEIR_E_FENCED, WEIR_E_CONFLICT, others. */
+ * WEIR_E_INVALID_CONFIG, WEIR_E_ADMISSION, WEIR_E_FENCED, WEIR_E_CONFLICT, others. WEIR_E_FENCED with flag
+ * RETRIABLE: with `store` on a server, the owner's lease may expire; opening again later may succeed. */
 WEIR_API weir_status weir_pipeline_open(const weir_config *config,
                                         const weir_host_options *host, uint32_t flags,
                                         weir_pipeline **out, weir_error *err);
@@ -134,7 +135,7 @@ WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes 
 
 /* Reads the config, resolves contracts and tells what admission says, as a JSON document. Touches no
  * target. WEIR_E_ADMISSION (the document is given all the same): refused.
- * {"pipeline", "guarantee", "state", "admitted": bool, "routes": [{"source", "sink", "replay",
+ * {"pipeline", "guarantee", "state", "store", "admitted": bool, "routes": [{"source", "sink", "replay",
  * "consistency", "topology", "input", "writers", "delivers", "admitted": bool, "reason", "crash"}],
  * "schemas": {SOURCE: {"kept": bool, "columns": {COLUMN: TYPE}, "yaml"}}, "notes": [TEXT]}: a route is a
  * sink with one of its sources; `delivers` is the guarantee it can keep, `reason` why it is refused or "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checkpoint store: what a pipeline must remember. One owner at a time, by a lease with a fencing
+ * The checkpoint store, in a SQLite file or a PostgreSQL database: what a pipeline must remember. One owner at a time, by a lease with a fencing
  * token; one durable transaction an epoch. Every payload is kept with its SHA-256 and a mismatch is
  * WEIR_E_CORRUPT, never skipped.
  *
@@ -120,8 +120,35 @@ WEIR_API weir_status weir_store_open_memory(const char *pipeline, weir_store **o
 /* Read-only, without the lease, also beside a live owner. WEIR_E_NOT_FOUND: there is none yet. */
 WEIR_API weir_status weir_store_open_read(const char *state, weir_store **out,
                                           weir_error *err);
+
+/* A PostgreSQL store: the tables of schema `weir` in one database, for any number of pipelines. */
+typedef struct weir_store_postgres {
+  uint32_t struct_size;
+  /* postgresql://user:password@host:port/database; no message shows the password */
+  const char *uri;
+  const char *pipeline;
+  int64_t
+      lease_ns; /* how long the lease outlives its owner's last word; 0: WEIR_STORE_LEASE_NS */
+  /* 1: what an earlier deployment left is set aside, under the name "PIPELINE.before-TOKEN" */
+  int32_t new_deployment;
+} weir_store_postgres;
+
+#define WEIR_STORE_LEASE_NS INT64_C(30000000000)
+
+/* As weir_store_open: the tables are made when they are missing, and the lease is taken when it has
+ * expired by the server's clock or was released. While the store is open a thread of its own renews it.
+ * WEIR_E_FENCED with flag RETRIABLE: a live instance has it (named by pid and host); it may be free
+ * later. libpq.so.5 is loaded here: WEIR_E_NOT_IMPLEMENTED when it is missing. */
+WEIR_API weir_status weir_store_open_postgres(const weir_store_postgres *where,
+                                              weir_store **out, weir_error *err);
+/* As weir_store_open_read; lease_ns and new_deployment have no meaning here. */
+WEIR_API weir_status weir_store_read_postgres(const weir_store_postgres *where,
+                                              weir_store **out, weir_error *err);
 /* Releases the lease; NULL is a no-op. */
 WEIR_API void weir_store_close(weir_store *store);
+
+/* The database's file or address for messages, without user and password; as long as the store. */
+WEIR_API const char *weir_store_name(const weir_store *store);
 
 /* Everything at once; freed by weir_store_state_free. */
 WEIR_API weir_status weir_store_load(weir_store *store, weir_store_state **out,
@@ -130,6 +157,10 @@ WEIR_API void weir_store_state_free(weir_store_state *state); /* NULL is a no-op
 
 /* WEIR_OK while the lease is held. Cheap: asked before every repeat at a target. */
 WEIR_API weir_status weir_store_check_lease(weir_store *store, weir_error *err);
+
+/* As weir_store_check_lease, but cheaper: the server is asked only when the lease was not renewed for two
+ * thirds of its time. For an owner that has nothing to write: to be called now and then. */
+WEIR_API weir_status weir_store_watch(weir_store *store, weir_error *err);
 
 /* Durable steps. Each is one transaction, synced before it returns. */
 

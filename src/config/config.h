@@ -31,12 +31,14 @@
 
 /* What stands at the top of the file. Strings live as long as `options`. */
 typedef struct config_top {
-  const char *pipeline;  /* [a-z0-9_-], 1 to 64 characters */
-  int32_t guarantee;     /* WEIR_BEST_EFFORT .. */
-  const char *state;     /* folder; default ./weir-state/<pipeline> beside the file */
-  int64_t interval_ns;   /* checkpoint.interval */
-  int64_t timeout_ns;    /* checkpoint.timeout */
-  int64_t queue_bytes;   /* what one queue may hold */
+  const char *pipeline; /* [a-z0-9_-], 1 to 64 characters */
+  int32_t guarantee;    /* WEIR_BEST_EFFORT .. */
+  const char *state;    /* folder; default ./weir-state/<pipeline> beside the file */
+  const char *store;    /* URI of a PostgreSQL store, a secret; NULL: a file in `state` */
+  int64_t lease_ns;     /* store_lease */
+  int64_t interval_ns;  /* checkpoint.interval */
+  int64_t timeout_ns;   /* checkpoint.timeout */
+  int64_t queue_bytes;  /* what one queue may hold */
   weir_options *options; /* of config_top_table, for a dump */
   char *default_state;   /* owned */
 } config_top;

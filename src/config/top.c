@@ -16,6 +16,14 @@ static const weir_option top_table[] = {
      "anything starts."},
     {"state", WEIR_OPT_PATH, 0, NULL, 0, 0, NULL,
      "Folder of the checkpoint store; default ./weir-state/<pipeline> beside the file."},
+    {"store", WEIR_OPT_STRING, WEIR_OPT_SECRET, NULL, 0, 0, NULL,
+     "A PostgreSQL database for the checkpoint store in the place of a SQLite file in "
+     "`state`, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, so that another machine "
+     "can take over; file:/path reads it from a file."},
+    {"store_lease", WEIR_OPT_DURATION, 0, "30s", INT64_C(1000000000),
+     INT64_C(3600000000000), NULL,
+     "With `store`: how long after its owner's last word another machine takes over; it "
+     "is renewed every third of that."},
     {"checkpoint.interval", WEIR_OPT_DURATION, 0, "10s", INT64_C(1000000), 0, NULL,
      "Time from one checkpoint to the next."},
     {"checkpoint.timeout", WEIR_OPT_DURATION, 0, "60s", INT64_C(1000000), 0, NULL,
@@ -27,7 +35,6 @@ static const weir_option top_table[] = {
 };
 
 static const config_reserved top_reserved[] = {
-    {"store", "leave it out: the store is a SQLite file in `state`"},
     {"spool", "leave it out: no connector of this version needs a spool"},
     {"spool_limit", "leave it out: no connector of this version needs a spool"},
     {"spool_keep", "leave it out: no connector of this version needs a spool"},
@@ -196,6 +203,8 @@ weir_status config_top_init(const weir_config *config, config_top *out, weir_err
   top.guarantee = guarantee_of(weir_options_string(top.options, "guarantee"));
   top.interval_ns = weir_options_int(top.options, "checkpoint.interval");
   top.timeout_ns = weir_options_int(top.options, "checkpoint.timeout");
+  top.store = weir_options_string(top.options, "store");
+  top.lease_ns = weir_options_int(top.options, "store_lease");
   top.queue_bytes = weir_options_int(top.options, "queue_bytes");
   top.state = weir_options_string(top.options, "state");
   if (!top.state) {

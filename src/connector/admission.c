@@ -82,9 +82,10 @@ static weir_status admit_committer(admission_pair *pair) {
       s->contract.staging == WEIR_STAGING_NODE) {
     return refuse(
         pair, WEIR_E_ADMISSION,
-        "what it prepares lies on this machine only, but the checkpoint store lets "
-        "another "
-        "machine take over; set 'spool' to a shared place, or keep the store here");
+        "what it prepares lies on this machine only, but with 'store' another machine "
+        "may "
+        "take over and would not find it; say 'shared: true' where the sink has that "
+        "option and its place is the same on every machine, or leave 'store' out");
   }
   if (committable && s->flush_interval_given) {
     return refuse(pair, WEIR_E_INVALID_CONFIG,

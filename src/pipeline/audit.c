@@ -50,22 +50,6 @@ typedef struct audit {
 
 /* ---- the store ------------------------------------------------------------------------------------- */
 
-static weir_status read_state(const audit *a, weir_store_state **out, weir_error *err) {
-  weir_store *store = NULL;
-  BASE_TRY(weir_store_open_read(a->plan.top.state, &store, err));
-  weir_status status = weir_store_load(store, out, err);
-  weir_store_close(store);
-  if (!status && strcmp((*out)->pipeline, a->plan.top.pipeline) != 0) {
-    status = weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                            "the state folder %s belongs to pipeline %s; set `state` to "
-                            "another folder",
-                            a->plan.top.state, (*out)->pipeline);
-    weir_store_state_free(*out);
-    *out = NULL;
-  }
-  return status;
-}
-
 static const weir_store_sink *sink_in(const weir_store_sink *v, size_t n,
                                       const char *id) {
   for (size_t i = 0; i < n; i++)
@@ -392,12 +376,11 @@ static weir_status bind_all(audit *a, weir_error *err) {
 static weir_status verify_all(audit *a, bool deep, weir_error *err) {
   for (size_t i = 0; i < a->plan.n_sinks; i++)
     BASE_TRY(verify_sink(a, &a->sinks[i], deep, err));
-  if (a->before && !a->store) BASE_TRY(read_state(a, &a->after, err));
+  if (a->before && !a->store) BASE_TRY(pipeline_read_store(&a->plan.top, &a->after, err));
   if (a->after &&
       memcmp(a->before->deployment, a->after->deployment, WEIR_UUID_SIZE) != 0)
     return weir_error_set(err, WEIR_E_CONFLICT, 0,
-                          "the state folder %s was replaced meanwhile; look again",
-                          a->plan.top.state);
+                          "the checkpoint store was replaced meanwhile; look again");
   for (size_t i = 0; i < a->plan.n_sinks; i++) {
     audit_sink *s = &a->sinks[i];
     if (s->verified.checked & WEIR_CHECKED_CURSOR)
@@ -492,7 +475,7 @@ weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
   weir_error why = {0};
   weir_status status = plan_init(&a.plan, config, &silent, err);
   if (!status) {
-    status = read_state(&a, &a.before, &why);
+    status = pipeline_read_store(&a.plan.top, &a.before, &why);
     if (status == WEIR_E_NOT_FOUND)
       status = WEIR_OK;
     else if (status && err)
@@ -504,8 +487,11 @@ weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
   if (!status)
     status = disagreement(&a,
                           a.before ? "the targets do not agree with the store"
-                                   : "there is no state folder, and the targets have "
-                                     "something of this pipeline",
+                          : a.plan.top.store
+                              ? "the checkpoint store has nothing of this pipeline, but "
+                                "the targets have"
+                              : "there is no state folder, and the targets have "
+                                "something of this pipeline",
                           err);
   status = named(&a, status, err);
   audit_done(&a);
@@ -517,19 +503,20 @@ weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
 /* The store as it stands, under the lease unless nothing is to be removed. */
 static weir_status own_state(audit *a, bool dry_run, weir_error *err) {
   weir_error why = {0};
-  weir_status status = read_state(a, &a->before, &why);
+  weir_status status = pipeline_read_store(&a->plan.top, &a->before, &why);
   if (status == WEIR_E_NOT_FOUND)
     return weir_error_set(
         err, WEIR_E_CONFLICT, 0,
-        "there is no state folder %s, and without it nobody can tell what an epoch owns: "
+        "there is no %s %s, and without it nobody can tell what an epoch owns: "
         "nothing was removed; bring it back, or run the pipeline first",
-        a->plan.top.state);
+        a->plan.top.store ? "pipeline of that name in" : "state folder",
+        a->plan.top.store ? "the checkpoint store" : a->plan.top.state);
   if (status) {
     if (err) *err = why;
     return status;
   }
   if (dry_run) return WEIR_OK;
-  BASE_TRY(weir_store_open(a->plan.top.state, a->plan.top.pipeline, &a->store, err));
+  BASE_TRY(pipeline_take_store(&a->plan.top, false, &a->store, err));
   weir_store_state_free(a->before);
   a->before = NULL;
   return weir_store_load(a->store, &a->before, err);

@@ -386,7 +386,7 @@ weir_status weir_pipeline_close(weir_pipeline *p, int64_t drain_ns, weir_error *
   coord_free(p->coord);
   weir_store_state_free(p->state);
   if (p->event_fd >= 0) close(p->event_fd);
-  free(p->state_dir);
+  free(p->state_name);
   free(p->figures);
   for (pipe_event *event = p->first; event;) {
     pipe_event *next = event->link;

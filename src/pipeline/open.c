@@ -14,8 +14,6 @@
 
 #include "pipeline/pipeline.h"
 
-#define IDENTITY_FORMAT "weir-pipeline-1"
-
 weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err) {
   const char *name = p->plan.top.pipeline;
   char said[160] = {0};
@@ -25,60 +23,6 @@ weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_erro
   /* The config's messages have it behind the place in the file. */
   if (found && strchr(",: ", found[size])) return status;
   return weir_error_prefix(err, status, "pipeline %s", name);
-}
-
-/* ---- store ------------------------------------------------------------------------------------ */
-
-/* Each part framed by its length. */
-weir_status pipeline_identify(const char *name, uint8_t out[WEIR_DIGEST_SIZE],
-                              weir_error *err) {
-  char text[160] = {0};
-  int n = snprintf(text, sizeof(text), "%zu:%s%zu:%s", strlen(IDENTITY_FORMAT),
-                   IDENTITY_FORMAT, strlen(name), name);
-  return base_sha256(text, (size_t)n, out, err);
-}
-
-/* Moves the old state away while it is owned, so that no other instance can be using it. A crash behind
- * the rename leaves a pipeline without state, which is refused where the target has a cursor: run with
- * the flag again. */
-static weir_status put_state_aside(const weir_pipeline *p, weir_error *err) {
-  weir_store *old = NULL;
-  weir_status status = WEIR_OK;
-  if (access(p->state_dir, F_OK) && errno == ENOENT) return WEIR_OK;
-  status = weir_store_open(p->state_dir, p->plan.top.pipeline, &old, err);
-  /* Else somebody owns it, or it is another pipeline's. */
-  if (status && status != WEIR_E_CORRUPT) return status;
-  status = WEIR_OK;
-  int64_t at = base_clock_wall() / BASE_NS_PER_S;
-  char *aside = NULL;
-  do {
-    free(aside);
-    aside = base_format(err, "%s.before-%" PRId64, p->state_dir, at++);
-    if (!aside) BASE_GOTO(status, WEIR_E_NOMEM);
-  } while (access(aside, F_OK) == 0);
-  if (rename(p->state_dir, aside))
-    BASE_GOTO(status, base_io_error(err, errno, "rename", p->state_dir));
-  base_log_printf(
-      &p->log, WEIR_LOG_WARN, "pipeline",
-      "new deployment: everything is delivered again; the old state is kept in "
-      "%s",
-      aside);
-out:
-  weir_store_close(old);
-  free(aside);
-  return status;
-}
-
-static weir_status open_store(weir_pipeline *p, weir_error *err) {
-  BASE_TRY(pipeline_identify(p->plan.top.pipeline, p->identity, err));
-  p->state_dir = base_strdup(p->plan.top.state, err);
-  if (!p->state_dir) return WEIR_E_NOMEM;
-  if (p->flags & WEIR_OPEN_NEW_DEPLOYMENT) BASE_TRY(put_state_aside(p, err));
-  BASE_TRY(weir_store_open(p->state_dir, p->plan.top.pipeline, &p->store, err));
-  BASE_TRY(weir_store_load(p->store, &p->state, err));
-  memcpy(p->deployment, p->state->deployment, sizeof(p->deployment));
-  p->token = p->state->token;
-  return WEIR_OK;
 }
 
 /* ---- schemas and bindings ------------------------------------------------------------------- */
@@ -236,9 +180,8 @@ static weir_status pin(weir_pipeline *p, pipe_sink *s, weir_error *err) {
 /* A connector cannot say which folder has the deployment that its target does not belong to. */
 static weir_status claim_said(const weir_pipeline *p, weir_status status,
                               weir_error *err) {
-  return status == WEIR_E_CONFLICT
-             ? weir_error_prefix(err, status, "state folder %s", p->state_dir)
-             : status;
+  return status == WEIR_E_CONFLICT ? weir_error_prefix(err, status, "%s", p->state_name)
+                                   : status;
 }
 
 /* A store without decisions beside a target with a cursor of this pipeline: the state was lost. Asked of
@@ -259,10 +202,10 @@ static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
           err, WEIR_E_CONFLICT, 0,
           "%s: the target was written by deployment %s of pipeline %s up to checkpoint "
           "%" PRIu64
-          ", but the state folder %s knows nothing of it; bring that folder back, or "
+          ", but the %s knows nothing of it; bring that back, or "
           "deliver everything again with `weir run --new-deployment`",
           connector_spec_where(s->spec), uuid, p->plan.top.pipeline,
-          list->v[i].cursor.checkpoint, p->state_dir);
+          list->v[i].cursor.checkpoint, p->state_name);
     }
   }
   pipe_round_free(round);
@@ -377,7 +320,7 @@ weir_status weir_pipeline_open(const weir_config *config, const weir_host_option
   }
   BASE_GOTO(status, task_mailbox_new(&p->mailbox, err));
   if (flags & WEIR_OPEN_RECOVER_ONLY) BASE_GOTO(status, schemas_without_a_host(p, err));
-  BASE_GOTO(status, open_store(p, err));
+  BASE_GOTO(status, pipeline_open_store(p, err));
   if (pipeline_ready(p)) status = pipeline_start(p, err);
 out:
   if (status) {

@@ -112,7 +112,7 @@ struct weir_pipeline {
   pipe_plan plan;
   base_log log;
   uint32_t flags;
-  char *state_dir;
+  char *state_name; /* "state folder ..." or "checkpoint store ...", for messages */
   weir_store *store;
   weir_store_state
       *state; /* as loaded at the start; NULL once the pipeline has started */
@@ -191,9 +191,19 @@ weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schem
 /* Closes sinks that were opened and never given to an actor. */
 void pipeline_close_unstarted(weir_pipeline *p);
 
+/* ---- store.c */
+
 /* SHA-256 of the pipeline's name and a format version. */
 weir_status pipeline_identify(const char *name, uint8_t out[WEIR_DIGEST_SIZE],
                               weir_error *err);
+/* Opens the store where the configuration has it, takes the lease and loads. */
+weir_status pipeline_open_store(weir_pipeline *p, weir_error *err);
+/* The store alone, with the lease; `anew`: a database sets aside what it has of an old deployment. */
+weir_status pipeline_take_store(const config_top *top, bool anew, weir_store **out,
+                                weir_error *err);
+/* What it knows, without the lease, also beside a live owner. */
+weir_status pipeline_read_store(const config_top *top, weir_store_state **out,
+                                weir_error *err);
 
 /* ---- report.c */
 

@@ -245,6 +245,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .binding = bound ? weir_schema_arrow(s->binding.schema) : NULL};
   }
   connector_admission in = {.guarantee = plan->top.guarantee,
+                            .store_remote = plan->top.store != NULL,
                             .sources = sources,
                             .n_sources = plan->n_sources,
                             .sinks = sinks,

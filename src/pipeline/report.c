@@ -153,20 +153,11 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
 weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
                                  weir_error *err) {
   config_top top = {0};
-  weir_store *store = NULL;
   weir_store_state *state = NULL;
   weir_status status = config_top_init(config, &top, err);
-  if (!status) status = weir_store_open_read(top.state, &store, err);
-  if (!status) status = weir_store_load(store, &state, err);
-  if (!status && strcmp(state->pipeline, top.pipeline) != 0)
-    status = weir_error_set(
-        err, WEIR_E_INVALID_CONFIG, 0,
-        "the state folder %s belongs to pipeline %s, not to %s; set `state` to "
-        "another folder",
-        top.state, state->pipeline, top.pipeline);
+  if (!status) status = pipeline_read_store(&top, &state, err);
   if (!status) status = status_of_store(state, json, err);
   weir_store_state_free(state);
-  weir_store_close(store);
   config_top_done(&top);
   return status;
 }
@@ -323,6 +314,7 @@ static weir_status check_document(const pipe_plan *plan,
     yyjson_mut_obj_add_str(doc, root, "guarantee",
                            connector_guarantee_name(plan->top.guarantee));
     yyjson_mut_obj_add_strcpy(doc, root, "state", plan->top.state);
+    yyjson_mut_obj_add_str(doc, root, "store", plan->top.store ? "postgresql" : "sqlite");
     yyjson_mut_obj_add_bool(doc, root, "admitted", admitted);
     yyjson_mut_val *routes = yyjson_mut_obj_add_arr(doc, root, "routes");
     for (size_t i = 0; i < table->n_rows; i++) add_route(doc, routes, &table->rows[i]);
@@ -342,17 +334,13 @@ static weir_status check_document(const pipe_plan *plan,
 /* Schemas to be inferred: from the store, when the deployment has begun, else from the files. */
 static weir_status check_schemas(pipe_plan *plan, weir_store_state **state,
                                  weir_error *err) {
-  weir_store *store = NULL;
   weir_error found = {0};
   bool any = false;
   for (size_t i = 0; i < plan->n_sources; i++)
     any |= connector_source_schema_is_inferred(plan->sources[i].source);
   if (!any) return WEIR_OK;
   /* A store that cannot be read is the run's to complain of. */
-  if (!weir_store_open_read(plan->top.state, &store, &found) &&
-      weir_store_load(store, state, &found))
-    *state = NULL;
-  weir_store_close(store);
+  if (pipeline_read_store(&plan->top, state, &found)) *state = NULL;
   return plan_resolve_inferred(plan, *state, err);
 }
 

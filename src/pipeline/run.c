@@ -434,8 +434,10 @@ static void watch_sealing(weir_pipeline *p, int64_t now) {
   }
 }
 
-/* Deadlines, and new generations for participants that lost theirs. */
+/* The lease, deadlines, and new generations for participants that lost theirs. A lease that is lost, or a
+ * store that cannot be asked any more, ends the run where it stands: nothing is written anywhere. */
 static weir_status watch(weir_pipeline *p, int64_t now, weir_error *err) {
+  BASE_TRY(weir_store_watch(p->store, err));
   for (uint32_t i = 0; i < p->plan.n_sinks; i++) {
     pipe_sink *s = &p->plan.sinks[i];
     for (uint32_t k = 0; k < s->writers; k++) {

@@ -21,6 +21,10 @@ void sql_done(sql_store *store) {
   free(store->path);
 }
 
+const char *weir_store_name(const weir_store *store) {
+  return ((const sql_store *)store)->path;
+}
+
 sql_value sql_int(uint64_t v) {
   return (sql_value){.type = SQL_INTEGER, .i = (int64_t)v};
 }

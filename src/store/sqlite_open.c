@@ -196,7 +196,7 @@ static void sq_close(weir_store *base) {
   free(store);
 }
 
-static const store_ops sq_ops = {sql_load, sql_check_lease, sql_apply, sq_close};
+static const store_ops sq_ops = {sql_load, sql_check_lease, sql_apply, sq_close, NULL};
 
 static weir_status open_new(sq_store **out, weir_error *err) {
   sq_store *store = base_calloc(1, sizeof(*store), err);

@@ -131,6 +131,12 @@ weir_status weir_store_check_lease(weir_store *store, weir_error *err) {
   return store->ops->check_lease(store, err ? err : &local);
 }
 
+weir_status weir_store_watch(weir_store *store, weir_error *err) {
+  BASE_TRY(store_writable(store, err));
+  weir_error local = {0};
+  return store->ops->watch ? store->ops->watch(store, err ? err : &local) : WEIR_OK;
+}
+
 weir_status weir_store_reserve(weir_store *store, uint64_t attempt,
                                const weir_store_entry *intents, size_t n_intents,
                                weir_error *err) {

@@ -47,6 +47,8 @@ typedef struct store_ops {
   /* Everything of the step and every line, or nothing. */
   weir_status (*apply)(weir_store *store, const store_step *step, weir_error *err);
   void (*close)(weir_store *store);
+  /* NULL: a lease that does not expire */
+  weir_status (*watch)(weir_store *store, weir_error *err);
 } store_ops;
 
 /* First member of every kind. */

@@ -92,11 +92,11 @@ class Case:
         self.pipeline = self.folder / "p.yaml"
         self.configure(**options)
 
-    def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake", more=""):
+    def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake", more="", top=()):
         """`more` are further options of each sink, in braces' own spelling. Of `partition_by` even is all that the
-        check knows to read."""
+        check knows to read. `top` are lines at the top of the file."""
         self.partitioned = "partition_by: even" in more
-        lines = ["pipeline: crash", "state: ./state", f"checkpoint: {{interval: {interval}, timeout: {timeout}}}"]
+        lines = ["pipeline: crash", "state: ./state", f"checkpoint: {{interval: {interval}, timeout: {timeout}}}", *top]
         lines += ["sources:"]
         for name in self.sources:
             path = f"path: {name}/*.ndjson, batch_rows: {batch_rows}, schema: {COLUMNS}"

@@ -140,7 +140,7 @@ static void test_top_complaints(void **state) {
   refused("checkpoint: {intervall: 1s}\n", "p.yaml:1:14: ", "'checkpoint.intervall'",
           "'checkpoint.interval'", NULL);
   refused("checkpoint: 1s\n", "'checkpoint'", "expected a mapping", NULL);
-  refused("store: postgresql://u:hunter2@h/d\n", "'store'", "not supported yet", NULL);
+  refused(SINK "store_lease: 10ms\n", "'store_lease'", "1s", NULL);
   refused("pipeline: Orders\nsources: {a: {type: x}}\nsinks: {b: {type: x}}\n",
           "p.yaml:1:11: ", "'pipeline'", "a-z", "'Orders'", NULL);
   refused("sources: {a: {type: x}}\nsinks: {b: {type: x}}\n", "'pipeline'", "is missing",

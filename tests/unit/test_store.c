@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpoint store: one suite for the store on disk and the one in memory. What only the one on disk
- * can show is in test_store_disk.c. */
+/* The checkpoint store: one suite for the store on disk, the one in memory and the one in PostgreSQL. What
+ * only one of them can show is in test_store_disk.c and test_store_postgres.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -336,32 +336,33 @@ static void test_a_broken_step_ends_the_store(void **state) {
   weir_store_state *s = NULL;
   assert_int_equal(weir_store_load(f->store, &s, &f->err), WEIR_E_INTERNAL);
   assert_null(s);
-  if (f->memory) return;
+  if (f->kind == STORES_MEMORY) return;
   stores_reopen(f);
   s = stores_load(f);
   assert_int_equal(s->attempts[0].state, WEIR_ATTEMPT_RESERVED);
   weir_store_state_free(s);
 }
 
-#define BOTH(test)                                                           \
-  cmocka_unit_test_setup_teardown(test, stores_setup_disk, stores_teardown), \
-      cmocka_unit_test_setup_teardown(test, stores_setup_memory, stores_teardown)
+#define EACH(test)                                                                 \
+  cmocka_unit_test_setup_teardown(test, stores_setup_disk, stores_teardown),       \
+      cmocka_unit_test_setup_teardown(test, stores_setup_memory, stores_teardown), \
+      cmocka_unit_test_setup_teardown(test, stores_setup_postgres, stores_teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      BOTH(test_new_store_is_empty),
-      BOTH(test_reserve_and_decide_come_back),
-      BOTH(test_positions_absent_and_empty),
-      BOTH(test_an_abort_keeps_what_it_lost),
-      BOTH(test_numbers_and_outcomes_are_written_once),
-      BOTH(test_a_refused_decision_leaves_nothing),
-      BOTH(test_bounds),
-      BOTH(test_abort_owes_its_intents),
-      BOTH(test_the_last_published_are_kept),
-      BOTH(test_an_idle_sink_keeps_only_its_own),
-      BOTH(test_without_committable_sinks_it_stays_small),
-      BOTH(test_pin),
-      BOTH(test_a_broken_step_ends_the_store),
+      EACH(test_new_store_is_empty),
+      EACH(test_reserve_and_decide_come_back),
+      EACH(test_positions_absent_and_empty),
+      EACH(test_an_abort_keeps_what_it_lost),
+      EACH(test_numbers_and_outcomes_are_written_once),
+      EACH(test_a_refused_decision_leaves_nothing),
+      EACH(test_bounds),
+      EACH(test_abort_owes_its_intents),
+      EACH(test_the_last_published_are_kept),
+      EACH(test_an_idle_sink_keeps_only_its_own),
+      EACH(test_without_committable_sinks_it_stays_small),
+      EACH(test_pin),
+      EACH(test_a_broken_step_ends_the_store),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, stores_start_server, stores_stop_server);
 }

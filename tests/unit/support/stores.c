@@ -10,6 +10,12 @@
 
 #include <cmocka.h>
 
+#include "store/pq.h"
+
+static FILE *server; /* that runs while this is open */
+static int server_in = -1;
+static char server_uri[200];
+
 void stores_assert_ok(weir_status status, const weir_error *err, const char *what) {
   if (status) fail_msg("%s: %s %s", what, weir_status_name(status), err->message);
 }
@@ -20,10 +26,16 @@ void stores_assert_message(const stores_fixture *f, const char *part) {
 }
 
 void stores_open(stores_fixture *f) {
-  if (f->memory) {
-    OK(weir_store_open_memory(STORES_PIPELINE, &f->store, &f->err));
-  } else {
-    OK(weir_store_open(f->state, STORES_PIPELINE, &f->store, &f->err));
+  weir_store_postgres where = stores_where();
+  switch (f->kind) {
+    case STORES_MEMORY:
+      OK(weir_store_open_memory(STORES_PIPELINE, &f->store, &f->err));
+      break;
+    case STORES_POSTGRES:
+      OK(weir_store_open_postgres(&where, &f->store, &f->err));
+      break;
+    default:
+      OK(weir_store_open(f->state, STORES_PIPELINE, &f->store, &f->err));
   }
 }
 
@@ -33,14 +45,67 @@ void stores_close(stores_fixture *f) {
 }
 
 void stores_reopen(stores_fixture *f) {
-  if (f->memory) return;
+  if (f->kind == STORES_MEMORY) return;
   stores_close(f);
   stores_open(f);
 }
 
-static int stores_setup(void **state, bool memory) {
+/* ---- a server ------------------------------------------------------------------------------------ */
+
+const char *stores_uri(void) {
+  return server_uri;
+}
+
+weir_store_postgres stores_where(void) {
+  return (weir_store_postgres){.struct_size = sizeof(weir_store_postgres),
+                               .uri = server_uri,
+                               .pipeline = STORES_PIPELINE,
+                               .lease_ns = 60 * BASE_NS_PER_S};
+}
+
+void stores_sql(const char *sql) {
+  weir_error err = {0};
+  pq_session s = {.patience_ns = 60 * BASE_NS_PER_S};
+  stores_assert_ok(pq_open(&s, server_uri, "test", &err), &err, "pq_open");
+  stores_assert_ok(pq_exec(&s, sql, &err), &err, sql);
+  pq_close(&s);
+}
+
+int stores_start_server(void **state) {
+  (void)state;
+  int in[2], out[2];
+  if (pipe(in) || pipe(out)) return -1;
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(in[0], STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    closefrom(3);
+    execlp("python3", "python3", WEIR_TEST_TOOLS "/postgres.py", "serve", NULL);
+    _exit(127);
+  }
+  close(in[0]);
+  close(out[1]);
+  server_in = in[1];
+  server = fdopen(out[0], "r");
+  if (pid < 0 || !server || !fgets(server_uri, sizeof(server_uri), server)) return -1;
+  server_uri[strcspn(server_uri, "\n")] = 0;
+  return 0;
+}
+
+int stores_stop_server(void **state) {
+  (void)state;
+  char byte = 0;
+  close(server_in);
+  /* Its standard output ends with it. */
+  while (fread(&byte, 1, 1, server)) continue;
+  return fclose(server);
+}
+
+/* ---- fixtures ------------------------------------------------------------------------------------ */
+
+static int stores_setup(void **state, stores_kind kind) {
   stores_fixture *f = calloc(1, sizeof(*f));
-  f->memory = memory;
+  f->kind = kind;
   /* In memory where there is such a folder: thousands of syncs of a real disk prove nothing here. */
   snprintf(f->dir, sizeof(f->dir), "%s/weir-store-XXXXXX",
            access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -52,10 +117,14 @@ static int stores_setup(void **state, bool memory) {
   return 0;
 }
 int stores_setup_disk(void **state) {
-  return stores_setup(state, false);
+  return stores_setup(state, STORES_DISK);
 }
 int stores_setup_memory(void **state) {
-  return stores_setup(state, true);
+  return stores_setup(state, STORES_MEMORY);
+}
+int stores_setup_postgres(void **state) {
+  stores_sql("DROP SCHEMA IF EXISTS weir CASCADE");
+  return stores_setup(state, STORES_POSTGRES);
 }
 int stores_teardown(void **state) {
   stores_fixture *f = *state;

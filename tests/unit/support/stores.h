@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint store of a test's own, on disk or in memory, and steps that tests repeat. */
+/* A checkpoint store of a test's own, on disk, in memory or in a PostgreSQL server, and steps that tests
+ * repeat. */
 #ifndef TESTS_UNIT_SUPPORT_STORES_H
 #define TESTS_UNIT_SUPPORT_STORES_H
 
@@ -9,8 +10,10 @@
 
 #define STORES_PIPELINE "orders"
 
+typedef enum stores_kind { STORES_DISK, STORES_MEMORY, STORES_POSTGRES } stores_kind;
+
 typedef struct stores_fixture {
-  bool memory;
+  stores_kind kind;
   char dir[64];
   char state[96]; /* the state folder */
   char db[128];   /* the file in it */
@@ -21,7 +24,18 @@ typedef struct stores_fixture {
 /* For cmocka; *state is the fixture, with the store open. */
 int stores_setup_disk(void **state);
 int stores_setup_memory(void **state);
+/* Needs stores_start_server; each test finds an empty database. */
+int stores_setup_postgres(void **state);
 int stores_teardown(void **state);
+
+/* For a whole group: a server of its own (tools/postgres.py). No server fails the group. */
+int stores_start_server(void **state);
+int stores_stop_server(void **state);
+const char *stores_uri(void);
+/* How the store of the fixture is opened. */
+weir_store_postgres stores_where(void);
+/* Statements beside the store, as superuser. */
+void stores_sql(const char *sql);
 
 #define OK(call) stores_assert_ok((call), &f->err, #call)
 void stores_assert_ok(weir_status status, const weir_error *err, const char *what);
