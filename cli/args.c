@@ -16,6 +16,7 @@ enum {
   FLAG_CONFIG,
   FLAG_COUNT,
   FLAG_ONLY,
+  FLAG_CONNECT,
   FLAG_DEEP,
   FLAG_DRY_RUN,
   FLAG_OLDER_THAN,
@@ -30,6 +31,8 @@ const cli_flag cli_flags[] = {
     {"--count", FLAG_COUNT, "", "COMMAND", "conform",
      "shell command that prints how many rows the target has"},
     {"--only", FLAG_ONLY, "", "CHECK", "conform", "one check, or one group of checks"},
+    {"--connect", FLAG_CONNECT, NULL, NULL, "check",
+     "also ask sources and targets for their schemas; changes nothing there"},
     {"--deep", FLAG_DEEP, NULL, NULL, "verify",
      "read every published byte and compare its SHA-256, too"},
     {"--dry-run", FLAG_DRY_RUN, NULL, NULL, "clean",
@@ -187,6 +190,9 @@ static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *
       return WEIR_OK;
     case FLAG_ONLY:
       args->only = value;
+      return WEIR_OK;
+    case FLAG_CONNECT:
+      args->connect = true;
       return WEIR_OK;
     case FLAG_DEEP:
       args->deep = true;

@@ -48,6 +48,7 @@ typedef struct cli_args {
   cli_setting *settings;
   size_t n_settings;
   const char *config, *count, *only; /* of `conform`; NULL: not given */
+  bool connect;                      /* of `check` */
   bool deep;                         /* of `verify` */
   bool dry_run, all;                 /* of `clean` */
   const char *older_than;            /* of `clean`; NULL: not given */

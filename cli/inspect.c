@@ -98,6 +98,18 @@ static void print_check(yyjson_val *root) {
                : "",
            text_of(item, "yaml"));
   }
+  yyjson_val *targets = yyjson_obj_get(root, "targets");
+  if (targets)
+    fputs("\nTargets, as they answer now (nothing was changed there):\n", stdout);
+  yyjson_obj_foreach(targets, i, n, key, item) {
+    unsigned long long columns = yyjson_obj_size(yyjson_obj_get(item, "columns"));
+    if (yyjson_is_null(item))
+      printf("  %s: refuses, see below\n", text(key));
+    else
+      printf("  %s: takes %llu %s%s%s\n", text(key), columns,
+             columns == 1 ? "column" : "columns", *text_of(item, "identity") ? "; " : "",
+             text_of(item, "identity"));
+  }
   yyjson_arr_foreach(yyjson_obj_get(root, "notes"), i, n, item) {
     cli_log(NULL, WEIR_LOG_WARN, NULL, text(item));
   }
@@ -119,7 +131,9 @@ int cli_check(const cli_args *args) {
   weir_bytes json = {0};
   weir_error err = {0};
   weir_status status = cli_config_open(args, &config, &err);
-  if (!status) status = weir_pipeline_check(config, &json, &err);
+  if (!status)
+    status = (args->connect ? weir_pipeline_check_targets : weir_pipeline_check)(
+        config, &json, &err);
   bool document = json.release != NULL;
   if (document) print_json(args, &json, print_check);
   weir_bytes_release(&json);

@@ -145,6 +145,13 @@ WEIR_API weir_status weir_pipeline_status(const weir_config *config, weir_bytes 
 WEIR_API weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
                                          weir_error *err);
 
+/* As weir_pipeline_check, and once that is admitted, asks every source and target for its schema, read-only:
+ * whatever a start would be refused for by a target before it changes anything is the error
+ * (WEIR_E_SCHEMA, WEIR_E_CONFLICT, ..; the document is given all the same). The document has one member more:
+ * "targets": {SINK: {"identity": TEXT or null, "columns": {COLUMN: TYPE}}, or null: it refused}. */
+WEIR_API weir_status weir_pipeline_check_targets(const weir_config *config,
+                                                 weir_bytes *json, weir_error *err);
+
 enum { WEIR_VERIFY_DEEP = 1 /* contents too, however long that takes */ };
 
 /* Compares every target with the store: cursor, artifacts, rows. Read-only, without the lease, also beside a

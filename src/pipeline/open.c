@@ -61,11 +61,10 @@ static weir_status resolve_sources(weir_pipeline *p, weir_error *err) {
 }
 
 /* Sources that feed one sink must agree. */
-static weir_status same_input(const weir_pipeline *p, const pipe_sink *s,
-                              weir_error *err) {
-  const weir_schema *first = p->plan.sources[s->from[0]].schema;
+weir_status plan_check_input(const pipe_plan *plan, const pipe_sink *s, weir_error *err) {
+  const weir_schema *first = plan->sources[s->from[0]].schema;
   for (size_t i = 1; i < s->n_from; i++) {
-    const pipe_source *other = &p->plan.sources[s->from[i]];
+    const pipe_source *other = &plan->sources[s->from[i]];
     char what[200];
     snprintf(what, sizeof(what), "sink %s: source %s has other columns than source %s",
              s->name, other->name, s->from_names[0]);
@@ -77,10 +76,10 @@ static weir_status same_input(const weir_pipeline *p, const pipe_sink *s,
 
 /* Found before anything is made there: the first of two would else own what the user means for the
  * second. */
-static weir_status own_target(const weir_pipeline *p, size_t sink, weir_error *err) {
-  const pipe_sink *s = &p->plan.sinks[sink];
+weir_status plan_check_target(const pipe_plan *plan, size_t sink, weir_error *err) {
+  const pipe_sink *s = &plan->sinks[sink];
   for (size_t i = 0; i < sink && s->binding.identity; i++) {
-    const pipe_sink *other = &p->plan.sinks[i];
+    const pipe_sink *other = &plan->sinks[i];
     if (!other->binding.identity ||
         strcmp(other->binding.identity, s->binding.identity) != 0 ||
         strcmp(connector_spec_type(other->spec), connector_spec_type(s->spec)) != 0)
@@ -105,7 +104,7 @@ static weir_status bind_sinks(weir_pipeline *p, weir_error *err) {
     memcpy(s->ns.deployment, p->deployment, sizeof(s->ns.deployment));
     for (uint32_t k = 0; k < s->writers; k++)
       BASE_TRY(connector_sink_bind(s->first[k], &s->ns, err));
-    BASE_TRY(same_input(p, s, err));
+    BASE_TRY(plan_check_input(&p->plan, s, err));
   }
   return WEIR_OK;
 }
@@ -241,7 +240,8 @@ static weir_status start(weir_pipeline *p, weir_error *err) {
   BASE_TRY(pipeline_keep_schemas(p, err));
   BASE_TRY(bind_sinks(p, err));
   BASE_TRY(claim_said(p, call_sinks(p, PIPE_RESOLVE, false, NULL, err), err));
-  for (size_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(own_target(p, i, err));
+  for (size_t i = 0; i < p->plan.n_sinks; i++)
+    BASE_TRY(plan_check_target(&p->plan, i, err));
   BASE_TRY(plan_admit(&p->plan, true, NULL, err));
   BASE_TRY(pipeline_make_coordinator(p, err));
   BASE_TRY(prepare_and_open_sinks(p, err));

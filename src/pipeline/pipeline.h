@@ -10,6 +10,7 @@
  * run.c    the coordinator's thread: executes commands, feeds answers back.
  * input.c  what a host calls while the pipeline runs: inputs, events.
  * report.c JSON documents.
+ * check.c  what is promised, and what the targets say to it.
  * audit.c  verify and clean: targets beside what the store knows.
  */
 #ifndef PIPELINE_PIPELINE_H
@@ -190,6 +191,11 @@ weir_status pipeline_give_schema(pipe_source *s, const struct ArrowSchema *schem
                                  weir_error *err);
 /* Closes sinks that were opened and never given to an actor. */
 void pipeline_close_unstarted(weir_pipeline *p);
+
+/* Sources that feed one sink have the same columns. */
+weir_status plan_check_input(const pipe_plan *plan, const pipe_sink *s, weir_error *err);
+/* No sink before that one has the same target, as far as bindings tell. */
+weir_status plan_check_target(const pipe_plan *plan, size_t sink, weir_error *err);
 
 /* ---- store.c */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON documents: status, the end of a run, check. */
+/* JSON documents: status, the end of a run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/infer.h>
 #include <yyjson.h>
 
 #include "pipeline/pipeline.h"
@@ -265,101 +264,5 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
   status = pipeline_json_finish(doc, json, err);
   pthread_mutex_unlock(&p->lock);
   yyjson_mut_doc_free(doc);
-  return status;
-}
-
-/* ---- check ---------------------------------------------------------------------------------------- */
-
-static void add_route(yyjson_mut_doc *doc, yyjson_mut_val *routes,
-                      const connector_admission_row *r) {
-  yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, routes);
-  yyjson_mut_obj_add_strcpy(doc, v, "source", r->source);
-  yyjson_mut_obj_add_strcpy(doc, v, "sink", r->sink);
-  yyjson_mut_obj_add_strcpy(doc, v, "replay", r->replay);
-  yyjson_mut_obj_add_strcpy(doc, v, "consistency", r->consistency);
-  yyjson_mut_obj_add_strcpy(doc, v, "topology", r->topology);
-  yyjson_mut_obj_add_strcpy(doc, v, "input", r->input);
-  yyjson_mut_obj_add_uint(doc, v, "writers", r->writers);
-  yyjson_mut_obj_add_str(doc, v, "delivers", connector_guarantee_name(r->delivers));
-  yyjson_mut_obj_add_bool(doc, v, "admitted", r->admitted);
-  yyjson_mut_obj_add_strcpy(doc, v, "reason", r->reason);
-  yyjson_mut_obj_add_strcpy(doc, v, "crash", r->crash);
-}
-
-/* Schemas that are inferred, as far as that could be done. */
-static void add_schemas(yyjson_mut_doc *doc, yyjson_mut_val *root, const pipe_plan *plan,
-                        const weir_store_state *state) {
-  yyjson_mut_val *schemas = yyjson_mut_obj_add_obj(doc, root, "schemas");
-  for (size_t i = 0; i < plan->n_sources; i++) {
-    const pipe_source *s = &plan->sources[i];
-    weir_bytes yaml = {0};
-    if (!s->schema || weir_schema_yaml(s->schema, &yaml, NULL)) continue;
-    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, schemas, s->name);
-    yyjson_mut_obj_add_bool(doc, v, "kept", pipeline_has_kept_schema(state, s->name));
-    yyjson_mut_obj_add_val(doc, v, "columns", pipeline_schema_json(doc, s->schema));
-    yyjson_mut_obj_add_strncpy(doc, v, "yaml", (const char *)yaml.data, yaml.size);
-    weir_bytes_release(&yaml);
-  }
-}
-
-static weir_status check_document(const pipe_plan *plan,
-                                  const connector_admission_table *table, bool admitted,
-                                  const weir_store_state *state, weir_bytes *json,
-                                  weir_error *err) {
-  yyjson_mut_doc *doc = NULL;
-  yyjson_mut_val *root = NULL;
-  weir_status status = pipeline_json_new(&doc, &root, err);
-  if (!status) {
-    yyjson_mut_obj_add_strcpy(doc, root, "pipeline", plan->top.pipeline);
-    yyjson_mut_obj_add_str(doc, root, "guarantee",
-                           connector_guarantee_name(plan->top.guarantee));
-    yyjson_mut_obj_add_strcpy(doc, root, "state", plan->top.state);
-    yyjson_mut_obj_add_str(doc, root, "store", plan->top.store ? "postgresql" : "sqlite");
-    yyjson_mut_obj_add_bool(doc, root, "admitted", admitted);
-    yyjson_mut_val *routes = yyjson_mut_obj_add_arr(doc, root, "routes");
-    for (size_t i = 0; i < table->n_rows; i++) add_route(doc, routes, &table->rows[i]);
-    add_schemas(doc, root, plan, state);
-    yyjson_mut_val *notes = yyjson_mut_obj_add_arr(doc, root, "notes");
-    for (size_t at = 0; at < plan->notes.size;) {
-      const char *note = (const char *)plan->notes.data + at;
-      yyjson_mut_arr_add_strcpy(doc, notes, note);
-      at += strlen(note) + 1;
-    }
-    status = pipeline_json_finish(doc, json, err);
-  }
-  yyjson_mut_doc_free(doc);
-  return status;
-}
-
-/* Schemas to be inferred: from the store, when the deployment has begun, else from the files. */
-static weir_status check_schemas(pipe_plan *plan, weir_store_state **state,
-                                 weir_error *err) {
-  weir_error found = {0};
-  bool any = false;
-  for (size_t i = 0; i < plan->n_sources; i++)
-    any |= connector_source_schema_is_inferred(plan->sources[i].source);
-  if (!any) return WEIR_OK;
-  /* A store that cannot be read is the run's to complain of. */
-  if (pipeline_read_store(&plan->top, state, &found)) *state = NULL;
-  return plan_resolve_inferred(plan, *state, err);
-}
-
-weir_status weir_pipeline_check(const weir_config *config, weir_bytes *json,
-                                weir_error *err) {
-  pipe_plan plan = {0};
-  base_log silent = {0};
-  connector_admission_table table = {0};
-  weir_store_state *state = NULL;
-  weir_status status = plan_init(&plan, config, &silent, err);
-  if (!status) {
-    status = plan_admit(&plan, false, &table, err);
-    weir_status written = status ? WEIR_OK : check_schemas(&plan, &state, err);
-    if (!written && (table.n_rows || !status))
-      written = check_document(&plan, &table, !status, state, json, status ? NULL : err);
-    if (!status) status = written;
-  }
-  weir_store_state_free(state);
-  connector_admission_table_done(&table);
-  plan_done(&plan);
   return status;
 }
