@@ -18,12 +18,13 @@ static unsigned long long number_of(yyjson_val *object, const char *key) {
   return yyjson_get_uint(yyjson_obj_get(object, key));
 }
 
-/* "3 files, 1.2 MB" */
-static void print_amount(yyjson_val *of, const char *one, const char *many) {
-  char bytes[32];
-  unsigned long long n = number_of(of, "artifacts");
+/* "3 artifacts, 1.2 MB" */
+static void print_amount(yyjson_val *of) {
+  char bytes[32], count[48];
   cli_format_bytes((double)number_of(of, "bytes"), bytes, sizeof(bytes));
-  printf("%llu %s, %s", n, n == 1 ? one : many, bytes);
+  printf("%s, %s",
+         cli_format_count(number_of(of, "artifacts"), "artifact", "artifacts", count),
+         bytes);
 }
 
 static void print_more(unsigned long long n) {
@@ -43,6 +44,7 @@ static bool was_checked(yyjson_val *sink, const char *what) {
 
 /* What was compared, and what could not be, in one line. */
 static void print_checked(yyjson_val *sink) {
+  char count[48];
   yyjson_val *cursor = yyjson_obj_get(sink, "cursor");
   if (yyjson_is_obj(cursor))
     printf("at epoch %llu", number_of(cursor, "checkpoint"));
@@ -50,13 +52,13 @@ static void print_checked(yyjson_val *sink) {
     fputs("nothing published", stdout);
   if (was_checked(sink, "artifacts")) {
     fputs("; ", stdout);
-    print_amount(sink, "artifact", "artifacts");
+    print_amount(sink);
     if (was_checked(sink, "content")) fputs(", every byte", stdout);
   } else if (yyjson_is_obj(cursor)) {
     fputs("; cannot tell its artifacts", stdout);
   }
   if (was_checked(sink, "rows")) {
-    printf("; %llu rows", number_of(sink, "rows"));
+    printf("; %s", cli_format_count(number_of(sink, "rows"), "row", "rows", count));
     if (number_of(sink, "rows_since"))
       printf(" since epoch %llu", number_of(sink, "rows_since"));
   } else if (yyjson_is_obj(cursor)) {
@@ -67,6 +69,7 @@ static void print_checked(yyjson_val *sink) {
 
 static void print_verified_sink(const char *name, yyjson_val *sink) {
   size_t i, n;
+  char count[48];
   yyjson_val *fault, *orphans = yyjson_obj_get(sink, "orphans");
   unsigned long long faults = number_of(sink, "fault_count");
   printf("  %s: ", name);
@@ -85,12 +88,12 @@ static void print_verified_sink(const char *name, yyjson_val *sink) {
   print_more(faults);
   if (number_of(sink, "pending"))
     printf(
-        "    decided and not published yet: %llu %s (a live run, the next run or `weir "
+        "    decided and not published yet: %s (a live run, the next run or `weir "
         "recover` publishes them)\n",
-        number_of(sink, "pending"), number_of(sink, "pending") == 1 ? "epoch" : "epochs");
+        cli_format_count(number_of(sink, "pending"), "epoch", "epochs", count));
   if (number_of(orphans, "artifacts")) {
     fputs("    owned by no epoch: ", stdout);
-    print_amount(orphans, "artifact", "artifacts");
+    print_amount(orphans);
     fputs(" (`weir clean` removes them)\n", stdout);
   }
 }
@@ -179,7 +182,7 @@ static void print_cleaned_sink(const char *name, yyjson_val *sink, bool dry_run)
   }
   if (artifacts) {
     fputs(dry_run ? "would remove " : "removed ", stdout);
-    print_amount(sink, "artifact", "artifacts");
+    print_amount(sink);
     fputc('\n', stdout);
   } else {
     puts("nothing to remove");

@@ -123,6 +123,8 @@ void cli_print_document(const weir_bytes *json);
 /* Prints a document that was built here, and frees it; false without memory. */
 struct yyjson_mut_doc;
 bool cli_print_json(struct yyjson_mut_doc *doc);
+/* "1 epoch", "2 epochs" */
+const char *cli_format_count(uint64_t n, const char *one, const char *many, char buf[48]);
 /* Size for people: "1.2 GB". */
 void cli_format_bytes(double bytes, char *buf, size_t size);
 

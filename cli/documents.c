@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON documents that the library gives, taken apart and printed. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,12 @@ bool cli_print_json(yyjson_mut_doc *doc) {
   free(text);
   yyjson_mut_doc_free(doc);
   return written;
+}
+
+const char *cli_format_count(uint64_t n, const char *one, const char *many,
+                             char buf[48]) {
+  snprintf(buf, 48, "%" PRIu64 " %s", n, n == 1 ? one : many);
+  return buf;
 }
 
 void cli_format_bytes(double bytes, char *buf, size_t size) {

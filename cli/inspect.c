@@ -102,13 +102,14 @@ static void print_check(yyjson_val *root) {
   if (targets)
     fputs("\nTargets, as they answer now (nothing was changed there):\n", stdout);
   yyjson_obj_foreach(targets, i, n, key, item) {
-    unsigned long long columns = yyjson_obj_size(yyjson_obj_get(item, "columns"));
+    char columns[48];
+    size_t n_columns = yyjson_obj_size(yyjson_obj_get(item, "columns"));
     if (yyjson_is_null(item))
       printf("  %s: refuses, see below\n", text(key));
     else
-      printf("  %s: takes %llu %s%s%s\n", text(key), columns,
-             columns == 1 ? "column" : "columns", *text_of(item, "identity") ? "; " : "",
-             text_of(item, "identity"));
+      printf("  %s: takes %s%s%s\n", text(key),
+             cli_format_count(n_columns, "column", "columns", columns),
+             *text_of(item, "identity") ? "; " : "", text_of(item, "identity"));
   }
   yyjson_arr_foreach(yyjson_obj_get(root, "notes"), i, n, item) {
     cli_log(NULL, WEIR_LOG_WARN, NULL, text(item));
@@ -162,7 +163,7 @@ static void print_status(yyjson_val *root) {
          number_of(root, "committed"));
   fputs("sinks:\n", stdout);
   yyjson_obj_foreach(yyjson_obj_get(root, "sinks"), i, n, key, item) {
-    char bytes[32];
+    char bytes[32], rows[48];
     yyjson_val *cursor = yyjson_obj_get(item, "cursor");
     cli_format_bytes((double)number_of(item, "bytes"), bytes, sizeof(bytes));
     printf("  %s: ", text(key));
@@ -172,10 +173,12 @@ static void print_status(yyjson_val *root) {
     } else {
       fputs("no cursor yet, ", stdout);
     }
-    printf("%llu rows, %s\n", number_of(item, "rows"), bytes);
+    printf("%s, %s\n", cli_format_count(number_of(item, "rows"), "row", "rows", rows),
+           bytes);
   }
   fputs("sources:\n", stdout);
   yyjson_obj_foreach(yyjson_obj_get(root, "sources"), i, n, key, item) {
+    char rows[48];
     yyjson_val *position = yyjson_obj_get(item, "position");
     printf("  %s: ", text(key));
     if (yyjson_is_null(position) || !position) {
@@ -183,7 +186,8 @@ static void print_status(yyjson_val *root) {
     } else {
       print_value(position);
     }
-    if (number_of(item, "lost")) printf(", %llu rows lost", number_of(item, "lost"));
+    if (number_of(item, "lost"))
+      printf(", %s lost", cli_format_count(number_of(item, "lost"), "row", "rows", rows));
     fputc('\n', stdout);
   }
   if (!yyjson_arr_size(unresolved)) {

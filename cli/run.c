@@ -41,7 +41,7 @@ static int64_t now_ns(void) {
 /* "12345 rows, 1000 rows/s, 1.2 MB/s, 12 epochs, last commit 0.4 s ago; lake at 12" */
 static void progress_text(const session *s, const cli_run_stats *stats, int64_t now,
                           char *buf, size_t size) {
-  char speed[32], since[40] = "no commit yet";
+  char speed[32], rows[48], epochs[48], since[40] = "no commit yet";
   double seconds = (double)(now - s->last_line) / NS_PER_S;
   if (seconds <= 0) seconds = 1;
   cli_format_bytes((double)(stats->bytes - s->last_bytes) / seconds, speed,
@@ -50,10 +50,11 @@ static void progress_text(const session *s, const cli_run_stats *stats, int64_t 
     snprintf(since, sizeof(since), "last commit %.1f s ago",
              (double)(now - s->last_commit) / NS_PER_S);
   }
-  snprintf(buf, size, "%llu rows, %.0f rows/s, %s/s, %llu epochs, %s%s",
-           (unsigned long long)stats->rows,
+  snprintf(buf, size, "%s, %.0f rows/s, %s/s, %s, %s%s",
+           cli_format_count(stats->rows, "row", "rows", rows),
            (double)(stats->rows - s->last_rows) / seconds, speed,
-           (unsigned long long)stats->epochs, since, stats->sinks);
+           cli_format_count(stats->epochs, "epoch", "epochs", epochs), since,
+           stats->sinks);
 }
 
 static void show_progress(session *s, int64_t now) {
@@ -161,7 +162,7 @@ static weir_status wait_for_end(session *s, weir_error *err) {
 
 static void print_summary(const session *s, const cli_run_stats *stats, bool recover,
                           int status) {
-  char bytes[32];
+  char bytes[32], rows[48], epochs[48];
   const char *how = s->drain_until ? "stopped as asked; what was read is committed"
                                    : "all delivered and committed";
   if (status || s->args->progress == CLI_PROGRESS_NONE) return;
@@ -170,9 +171,9 @@ static void print_summary(const session *s, const cli_run_stats *stats, bool rec
     cli_logf(WEIR_LOG_INFO, s->name, "settled%s", stats->sinks);
     return;
   }
-  cli_logf(WEIR_LOG_INFO, s->name, "%s: %llu rows, %s in %.1f s, %llu epochs%s", how,
-           (unsigned long long)stats->rows, bytes, stats->seconds,
-           (unsigned long long)stats->epochs, stats->sinks);
+  cli_logf(WEIR_LOG_INFO, s->name, "%s: %s, %s in %.1f s, %s%s", how,
+           cli_format_count(stats->rows, "row", "rows", rows), bytes, stats->seconds,
+           cli_format_count(stats->epochs, "epoch", "epochs", epochs), stats->sinks);
 }
 
 /* Closes the pipeline and tells the result; frees it in any case. */

@@ -534,4 +534,5 @@ const weir_source_ops weir_file_source_ops = {
     .close = close_source,
     .schema_is_inferred = schema_is_inferred,
     .use_schema = use_schema,
+    .describe_position = file_position_describe,
 };

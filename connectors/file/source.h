@@ -85,6 +85,9 @@ weir_status file_item_open(const file_item *item, int *fd, weir_error *err);
 /* Position bytes of all that was read: of `listed` and of `gone`. */
 weir_status file_position_write(const file_list *listed, const file_list *gone,
                                 weir_bytes *out, weir_error *err);
+/* "3 files read; in/d.ndjson at byte 123" */
+weir_status file_position_describe(const weir_bytes *position, weir_bytes *out,
+                                   weir_error *err);
 /* What a position knows, in *out. */
 weir_status file_position_read(const weir_bytes *position, file_list *out,
                                weir_error *err);

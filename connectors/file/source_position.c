@@ -14,6 +14,7 @@
  * done and gone from the folder are kept, in case they come back, until there are more than
  * MAX_GONE.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,6 +198,43 @@ weir_status file_position_read(const weir_bytes *position, file_list *out,
     free(item.path);
   }
   if (status == WEIR_OK && (in.bad || in.p != in.end)) status = bad_position(err);
+  return status;
+}
+
+/* ---- telling ---- */
+
+weir_status file_position_describe(const weir_bytes *position, weir_bytes *out,
+                                   weir_error *err) {
+  enum { NAMED = 3 }; /* more are a number */
+  char text[512];
+  file_list list = {0};
+  size_t done = 0, open = 0, used = 0;
+  weir_status status = file_position_read(position, &list, err);
+  if (status) goto out;
+  for (size_t i = 0; i < list.n; i++) done += list.items[i].progress.flags & FILE_DONE;
+  used = (size_t)snprintf(text, sizeof(text), "%zu %s read", done,
+                          done == 1 ? "file" : "files");
+  for (size_t i = 0; i < list.n && used < sizeof(text); i++) {
+    const file_item *item = &list.items[i];
+    const file_progress *progress = &item->progress;
+    if (progress->flags & FILE_DONE || ++open > NAMED) continue;
+    /* The end of a path tells more than its beginning. */
+    size_t size = strlen(item->path), most = 100;
+    const char *path = size > most ? item->path + size - most : item->path;
+    while (path != item->path && ((unsigned char)*path & 0xC0) == 0x80) path++;
+    used += (size_t)snprintf(
+        text + used, sizeof(text) - used, "; %s%s at %s %llu",
+        path == item->path ? "" : "..", path,
+        progress->flags & FILE_IPC ? "batch" : "byte",
+        (unsigned long long)(progress->flags & FILE_IPC ? progress->count
+                                                        : progress->covered));
+  }
+  if (open > NAMED && used < sizeof(text))
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "; %zu more begun",
+                             open - NAMED);
+  status = used < sizeof(text) ? weir_bytes_copy(out, text, used, err) : WEIR_OK;
+out:
+  file_list_done(&list);
   return status;
 }
 

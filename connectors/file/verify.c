@@ -51,17 +51,18 @@ typedef enum look {
   LOOK_CONTENT /* another hash */
 } look;
 
+/* `name`: of the file in that folder, or below it. */
 static weir_status look_at(const verification *v, const file_disk_folder *folder,
-                           const file_data_file *file, look *out, uint64_t *size,
-                           weir_error *err) {
+                           const char *name, const file_data_file *file, look *out,
+                           uint64_t *size, weir_error *err) {
   uint8_t sha256[DISK_SHA256_SIZE];
   bool there = false;
   *out = LOOK_ABSENT;
-  FILE_TRY(file_disk_stat(folder, file->name, &there, size, err));
+  FILE_TRY(file_disk_stat(folder, name, &there, size, err));
   if (!there) return WEIR_OK;
   *out = *size == file->bytes ? LOOK_GOOD : LOOK_SIZE;
   if (*out == LOOK_SIZE || !v->ask->deep) return WEIR_OK;
-  weir_status status = file_disk_digest(folder, file->name, size, sha256, err);
+  weir_status status = file_disk_digest(folder, name, size, sha256, err);
   if (status == WEIR_E_NOT_FOUND) { /* published or moved on since */
     *out = LOOK_ABSENT;
     return WEIR_OK;
@@ -74,22 +75,11 @@ static weir_status look_at(const verification *v, const file_disk_folder *folder
   return WEIR_OK;
 }
 
-/* `open`: it may be staged still. */
-static weir_status check_file(const verification *v, uint64_t checkpoint,
-                              const file_data_file *file, bool open, weir_error *err) {
-  look state = LOOK_ABSENT;
-  uint64_t size = 0;
-  const file_disk_folder *folder = &v->folders.staged;
-  FILE_TRY(weir_call_check(v->call, "verify", err));
-  if (open) FILE_TRY(look_at(v, folder, file, &state, &size, err));
-  if (state == LOOK_ABSENT) {
-    folder = &v->folders.path;
-    FILE_TRY(look_at(v, folder, file, &state, &size, err));
-  }
-  v->out->artifacts++;
-  v->out->bytes += file->bytes;
-  if (state == LOOK_GOOD) return WEIR_OK;
-  char *artifact = file_disk_join(folder->path, file->name, err);
+static weir_status tell_file(const verification *v, uint64_t checkpoint,
+                             const file_data_file *file, bool open,
+                             const file_disk_folder *folder, const char *name, look state,
+                             uint64_t size, weir_error *err) {
+  char *artifact = file_disk_join(folder->path, name, err);
   if (!artifact) return WEIR_E_NOMEM;
   if (state == LOOK_ABSENT && open) {
     found(v, WEIR_FOUND_MISSING, checkpoint, artifact,
@@ -110,6 +100,29 @@ static weir_status check_file(const verification *v, uint64_t checkpoint,
   }
   free(artifact);
   return WEIR_OK;
+}
+
+/* `open`: it may be staged still. */
+static weir_status check_file(const verification *v, uint64_t checkpoint,
+                              const file_data_file *file, bool open, weir_error *err) {
+  look state = LOOK_ABSENT;
+  uint64_t size = 0;
+  const file_disk_folder *folder = &v->folders.staged;
+  const char *name = file->name;
+  char *below = NULL;
+  weir_status status = weir_call_check(v->call, "verify", err);
+  if (!status && open) status = look_at(v, folder, name, file, &state, &size, err);
+  if (!status && state == LOOK_ABSENT) {
+    folder = &v->folders.path;
+    if (file->folder) name = below = file_disk_join(file->folder, file->name, err);
+    status = name ? look_at(v, folder, name, file, &state, &size, err) : WEIR_E_NOMEM;
+  }
+  v->out->artifacts++;
+  v->out->bytes += file->bytes;
+  if (!status && state != LOOK_GOOD)
+    status = tell_file(v, checkpoint, file, open, folder, name, state, size, err);
+  free(below);
+  return status;
 }
 
 /* ---- manifests -------------------------------------------------------------------------------------- */

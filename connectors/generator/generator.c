@@ -7,6 +7,7 @@
  * nulls and schema as uint64. With another fingerprint the rows would be others: refused.
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -289,6 +290,17 @@ static weir_status position(weir_source *source, weir_bytes *out, weir_error *er
   return weir_bytes_copy(out, &p, sizeof(p), err);
 }
 
+static weir_status describe_position(const weir_bytes *position, weir_bytes *out,
+                                     weir_error *err) {
+  generator_position p;
+  char text[40];
+  if (position->size != sizeof(p) || memcmp(position->data, magic, sizeof(magic)) != 0)
+    return WEIR_OK;
+  memcpy(&p, position->data, sizeof(p));
+  int n = snprintf(text, sizeof(text), "row %llu", (unsigned long long)get64(p.next));
+  return weir_bytes_copy(out, text, (size_t)n, err);
+}
+
 static weir_status seek(weir_source *source, const weir_call *call, const weir_bytes *to,
                         weir_error *err) {
   (void)call;
@@ -320,4 +332,5 @@ const weir_source_ops weir_generator_source_ops = {
     .position = position,
     .seek = seek,
     .close = close_source,
+    .describe_position = describe_position,
 };

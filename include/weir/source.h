@@ -21,6 +21,7 @@ extern "C" {
 typedef struct weir_host weir_host;
 
 #define WEIR_MAX_POSITION (1u << 20) /* bytes of one source position */
+#define WEIR_MAX_POSITION_TEXT 4096u /* of what describe_position answers */
 
 enum {
   WEIR_READ_BATCH = 1,   /* *out holds a batch */
@@ -86,6 +87,12 @@ typedef struct weir_source_ops {
    * answer instead of inferring again, unless the options give another by now. Takes a reference.
    * Default: no-op. */
   weir_status (*use_schema)(weir_source *source, weir_schema *schema, weir_error *err);
+
+  /* A position of this type of source, for people: some words of UTF-8, one line, at most
+   * WEIR_MAX_POSITION_TEXT bytes. No instance, no I/O, any thread. Default: absent, and the command prints
+   * hex. */
+  weir_status (*describe_position)(const weir_bytes *position, weir_bytes *out,
+                                   weir_error *err);
 } weir_source_ops;
 
 #ifdef __cplusplus

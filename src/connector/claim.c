@@ -32,8 +32,15 @@ static weir_status refuse_replaced(const weir_namespace *ns, const char *owner,
 
 static weir_status refuse_other(const weir_namespace *ns, const char *owner,
                                 weir_error *err) {
+  static const uint8_t none[WEIR_UUID_SIZE];
   char own[BASE_UUID_TEXT];
   base_uuid_format(ns->deployment, own);
+  if (is_own(ns, none))
+    return weir_error_set(err, WEIR_E_CONFLICT, 0,
+                          "the target belongs to deployment %s, and there is no state "
+                          "folder: bring that of this deployment back, or deliver "
+                          "everything again with `weir run --new-deployment`",
+                          owner);
   return weir_error_set(
       err, WEIR_E_CONFLICT, 0,
       "the target belongs to deployment %s, but this state folder "

@@ -99,6 +99,7 @@ void connector_spec_unref(connector_spec *spec);
 const weir_options *connector_spec_options(const connector_spec *spec);
 const char *connector_spec_where(const connector_spec *spec);
 const char *connector_spec_type(const connector_spec *spec);
+const weir_source_ops *connector_spec_source(const connector_spec *spec);
 
 /* ---- sinks (sink.c, sink_state.c, committer.c) ----------------------------------------------------- */
 
@@ -304,6 +305,9 @@ weir_status connector_source_seek(connector_source *source, weir_call *call,
 weir_status connector_source_committed(connector_source *source, weir_call *call,
                                        uint64_t checkpoint, const weir_bytes *position,
                                        weir_error *err);
+/* What the type of source says of a position, checked, or absent when it says nothing useful. */
+void connector_describe_position(const weir_source_ops *ops, const weir_bytes *position,
+                                 weir_bytes *out);
 weir_status connector_source_close(connector_source *source, weir_call *call,
                                    weir_error *err);
 

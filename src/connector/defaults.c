@@ -169,3 +169,9 @@ weir_status connector_default_use_schema(weir_source *source, weir_schema *schem
   (void)source, (void)schema, (void)err;
   return WEIR_OK;
 }
+
+weir_status connector_default_describe_position(const weir_bytes *position,
+                                                weir_bytes *out, weir_error *err) {
+  (void)position, (void)out, (void)err;
+  return WEIR_OK;
+}

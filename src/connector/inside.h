@@ -88,6 +88,8 @@ weir_status connector_default_committed(weir_source *source, const weir_call *ca
 int32_t connector_default_schema_is_inferred(weir_source *source);
 weir_status connector_default_use_schema(weir_source *source, weir_schema *schema,
                                          weir_error *err);
+weir_status connector_default_describe_position(const weir_bytes *position,
+                                                weir_bytes *out, weir_error *err);
 
 /* A namespace of one's own (spec.c). */
 typedef struct connector_namespace {

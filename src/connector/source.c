@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "connector/inside.h"
 
@@ -358,4 +359,17 @@ weir_status connector_source_close(connector_source *source, weir_call *call,
   weir_status status = source->ops->close(&source->source, call, &turn.err);
   return source_leave(source, CONNECTOR_SOURCE_HOOK_CLOSE, &turn, status, SOURCE_STAYS,
                       err);
+}
+
+void connector_describe_position(const weir_source_ops *ops, const weir_bytes *position,
+                                 weir_bytes *out) {
+  weir_bytes text = {0};
+  if (ops->describe_position(position, &text, NULL) || !text.release) return;
+  if (text.size && text.size <= WEIR_MAX_POSITION_TEXT &&
+      base_utf8_valid(text.data, text.size) && !memchr(text.data, '\n', text.size) &&
+      !memchr(text.data, 0, text.size)) {
+    *out = text;
+  } else {
+    weir_bytes_release(&text);
+  }
 }

@@ -54,6 +54,10 @@ const char *connector_spec_type(const connector_spec *spec) {
   return spec->sink ? spec->sink->name : spec->source->name;
 }
 
+const weir_source_ops *connector_spec_source(const connector_spec *spec) {
+  return spec->source;
+}
+
 weir_status connector_namespace_init(connector_namespace *out, const weir_namespace *ns,
                                      weir_error *err) {
   connector_namespace copy = {.ns = *ns};

@@ -403,13 +403,6 @@ static weir_status disagreement(const audit *a, const char *what, weir_error *er
                         first->sink->name, first->first, n > 1 ? "; and more" : "");
 }
 
-/* Names the pipeline in front, as errors of a run have it. */
-static weir_status named(const audit *a, weir_status status, weir_error *err) {
-  if (!status || !a->plan.host) return status;
-  weir_pipeline stand_in = {.plan.top = a->plan.top};
-  return pipeline_error(&stand_in, status, err);
-}
-
 /* ---- verify ------------------------------------------------------------------------------------------------------ */
 
 static void add_checked(const audit_sink *s, yyjson_mut_val *out) {
@@ -493,7 +486,7 @@ weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
                               : "there is no state folder, and the targets have "
                                 "something of this pipeline",
                           err);
-  status = named(&a, status, err);
+  if (status && a.plan.host) status = plan_error(&a.plan, status, err);
   audit_done(&a);
   return status;
 }
@@ -569,7 +562,7 @@ weir_status weir_pipeline_clean(const weir_config *config, uint32_t flags,
   if (!status) status = bind_all(&a, err);
   if (!status) status = verify_all(&a, false, err);
   if (!status) status = clean_all(&a, flags, older_than_ns, json, err);
-  status = named(&a, status, err);
+  if (status && a.plan.host) status = plan_error(&a.plan, status, err);
   audit_done(&a);
   return status;
 }

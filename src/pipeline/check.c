@@ -30,6 +30,7 @@ static void add_schemas(yyjson_mut_doc *doc, yyjson_mut_val *root, const pipe_pl
   for (size_t i = 0; i < plan->n_sources; i++) {
     const pipe_source *s = &plan->sources[i];
     weir_bytes yaml = {0};
+    if (!connector_source_schema_is_inferred(s->source)) continue;
     if (!s->schema || weir_schema_yaml(s->schema, &yaml, NULL)) continue;
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, schemas, s->name);
     yyjson_mut_obj_add_bool(doc, v, "kept", pipeline_has_kept_schema(state, s->name));
@@ -171,6 +172,7 @@ static weir_status check(const weir_config *config, bool connect, weir_bytes *js
                                status ? NULL : err);
     if (!status) status = written;
   }
+  if (status && plan.host) status = plan_error(&plan, status, err);
   weir_store_state_free(state);
   connector_admission_table_done(&table);
   plan_done(&plan);

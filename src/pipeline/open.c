@@ -14,8 +14,8 @@
 
 #include "pipeline/pipeline.h"
 
-weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err) {
-  const char *name = p->plan.top.pipeline;
+weir_status plan_error(const pipe_plan *plan, weir_status status, weir_error *err) {
+  const char *name = plan->top.pipeline;
   char said[160] = {0};
   if (!err || !name) return status;
   int size = snprintf(said, sizeof(said), "pipeline %s", name);
@@ -23,6 +23,10 @@ weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_erro
   /* The config's messages have it behind the place in the file. */
   if (found && strchr(",: ", found[size])) return status;
   return weir_error_prefix(err, status, "pipeline %s", name);
+}
+
+weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err) {
+  return plan_error(&p->plan, status, err);
 }
 
 /* ---- schemas and bindings ------------------------------------------------------------------- */

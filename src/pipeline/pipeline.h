@@ -182,6 +182,7 @@ const weir_cursor_list *pipe_round_cursors(const pipe_round *round, size_t i,
 
 /* Names the pipeline in front of an error, which connectors and the rooms below cannot do.
  * Returns err's code, or `status` where err is NULL. */
+weir_status plan_error(const pipe_plan *plan, weir_status status, weir_error *err);
 weir_status pipeline_error(const weir_pipeline *p, weir_status status, weir_error *err);
 /* Opens what is left once every source's schema is known. start_lock held. */
 weir_status pipeline_start(weir_pipeline *p, weir_error *err);

@@ -49,21 +49,44 @@ void pipeline_json_deployment(yyjson_mut_doc *doc, yyjson_mut_val *in,
   yyjson_mut_obj_add_strcpy(doc, in, "deployment", uuid);
 }
 
-/* Text when it is text, hex otherwise: formats of positions are the connectors' own. */
-static void add_position(yyjson_mut_doc *doc, yyjson_mut_val *in, bool present,
-                         const uint8_t *data, size_t size) {
-  if (!present) {
+/* In the words of its type of source, if that has some; text when it is text; hex otherwise. */
+static void add_position(yyjson_mut_doc *doc, yyjson_mut_val *in,
+                         const weir_source_ops *ops, const weir_bytes *position) {
+  weir_bytes text = {0};
+  if (position->release && ops) connector_describe_position(ops, position, &text);
+  if (!position->release) {
     yyjson_mut_obj_add_null(doc, in, "position");
-  } else if (base_utf8_valid(data, size) && !memchr(data, 0, size)) {
-    yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)data, size);
+  } else if (text.release) {
+    yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)text.data, text.size);
+  } else if (base_utf8_valid(position->data, position->size) &&
+             !memchr(position->data, 0, position->size)) {
+    yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)position->data,
+                               position->size);
   } else {
     base_buf hex = {0};
-    if (!base_buf_reserve(&hex, 2 * size + 1, NULL)) {
-      base_hex_encode(data, size, (char *)hex.data);
-      yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)hex.data, 2 * size);
+    if (!base_buf_reserve(&hex, 2 * position->size + 1, NULL)) {
+      base_hex_encode(position->data, position->size, (char *)hex.data);
+      yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)hex.data,
+                                 2 * position->size);
     }
     base_buf_done(&hex);
   }
+  weir_bytes_release(&text);
+}
+
+/* The table of a source's type; NULL when it is not to be had, which is the run's to complain of. */
+static const weir_source_ops *source_ops(const weir_config *config, const char *name) {
+  const weir_source_ops *ops = NULL;
+  weir_error silent = {0};
+  char *base = config_path(config, ".", &silent);
+  for (size_t i = 0; base && i < config_connector_count(config, CONFIG_SOURCES); i++) {
+    config_connector c = {0};
+    if (!config_connector_at(config, CONFIG_SOURCES, i, &c, &silent) &&
+        strcmp(c.name, name) == 0 && connector_find_source(c.type, base, &ops, &silent))
+      ops = NULL;
+  }
+  free(base);
+  return ops;
 }
 
 /* ---- what the store knows ------------------------------------------------------------------ */
@@ -98,7 +121,12 @@ static void add_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
   }
 }
 
-static weir_status status_of_store(const weir_store_state *state, weir_bytes *out,
+static void no_release(weir_bytes *bytes) {
+  (void)bytes;
+}
+
+static weir_status status_of_store(const weir_config *config,
+                                   const weir_store_state *state, weir_bytes *out,
                                    weir_error *err) {
   yyjson_mut_doc *doc = NULL;
   yyjson_mut_val *root = NULL;
@@ -140,7 +168,9 @@ static weir_status status_of_store(const weir_store_state *state, weir_bytes *ou
   for (size_t i = 0; i < state->n_positions; i++) {
     const weir_store_position *at = &state->positions[i];
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, at->source);
-    add_position(doc, v, at->present, at->data, at->size);
+    weir_bytes position = {.data = at->data, .size = at->size};
+    if (at->present) position.release = no_release;
+    add_position(doc, v, source_ops(config, at->source), &position);
     yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
     yyjson_mut_obj_add_uint(doc, v, "lost", at->lost);
   }
@@ -155,7 +185,7 @@ weir_status weir_pipeline_status(const weir_config *config, weir_bytes *json,
   weir_store_state *state = NULL;
   weir_status status = config_top_init(config, &top, err);
   if (!status) status = pipeline_read_store(&top, &state, err);
-  if (!status) status = status_of_store(state, json, err);
+  if (!status) status = status_of_store(config, state, json, err);
   weir_store_state_free(state);
   config_top_done(&top);
   return status;
@@ -255,8 +285,8 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
   for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
     const pipe_lane *lane = &p->lanes[i];
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, lane->name);
-    add_position(doc, v, lane->decided.release != NULL, lane->decided.data,
-                 lane->decided.size);
+    add_position(doc, v, connector_spec_source(p->plan.sources[lane->source].spec),
+                 &lane->decided);
     yyjson_mut_obj_add_uint(doc, v, "rows", lane->decided_rows);
     yyjson_mut_obj_add_uint(doc, v, "lost", lane->lost);
   }

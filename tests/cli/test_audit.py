@@ -93,6 +93,19 @@ def test_manifests_are_missing_or_broken(place):
     assert done.returncode == 4 and "nothing was removed" in done.stderr
 
 
+def test_files_in_folders_of_partitions(tmp_path, weir_bin):
+    place = Place(tmp_path, weir_bin)
+    place.source("a.ndjson", lines(0, 100))
+    assert place.run(*place.set("sinks.lake.partition_by=[part]")).returncode == 0
+    assert len(published(place)) == 100
+    argument = place.set("sinks.lake.partition_by=[part]")
+    assert "100 artifacts" in verify(place, "--deep", *argument)
+    gone = published(place)[7]
+    assert gone.parent.name.startswith("part=")
+    gone.unlink()
+    assert f"missing: {gone} is gone" in verify(place, *argument, status=4)
+
+
 def test_more_epochs_than_manifests_are_kept(tmp_path, weir_bin):
     place = Place(tmp_path, weir_bin)
     place.write_pipeline(

@@ -19,7 +19,7 @@ sinks:
   hole: {type: blackhole}
 guarantee: best_effort
 """
-BAR = re.compile(r"p\.yaml: (\d+) rows, (\d+) rows/s, [0-9.]+ \w+/s, (\d+) epochs, ")
+BAR = re.compile(r"p\.yaml: (\d+) rows?, (\d+) rows/s, [0-9.]+ \w+/s, (\d+) epochs?, ")
 
 
 def on_terminal(weir_bin, folder, *flags, columns=200, term="xterm"):

@@ -4,6 +4,7 @@ in flight is no fault and nobody's leftover, what is gone is told, and only what
 
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -208,3 +209,12 @@ def test_what_a_replaced_deployment_left(tmp_path, weir_faults_bin):
     assert not old.exists() and young.exists()
     case.check()
     verify(case)
+
+
+def test_status_says_where_a_source_stands(tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin, rows=1800, files=2)
+    case.kill("store.decide.after=kill@4")
+    position = document(case.run(verb="status"))["sources"]["orders"]["position"]
+    assert re.fullmatch(r"\d files? read(; .*orders/\d\.ndjson at byte \d+)?", position), position
+    case.finish()
+    assert document(case.run(verb="status"))["sources"]["orders"]["position"].endswith("files read")
