@@ -14,7 +14,7 @@
 
 static const int64_t FIRST_LINE_NS = NS_PER_S, LINE_NS = 5 * NS_PER_S,
                      BAR_NS = NS_PER_S / 5;
-enum { STANDBY_MS = 500 };
+enum { STANDBY_MS = 1000 };
 
 typedef struct session {
   const cli_args *args;

@@ -26,17 +26,27 @@ static weir_status lease_renew(pg_store *store, weir_error *err) {
       store->sql.path, (unsigned long long)store->sql.token);
 }
 
+static int64_t lease_doubted_at(const pg_store *store) {
+  return store->renewed_at + store->lease_ns / 3 * 2;
+}
+
 static void *lease_main(void *arg) {
   pg_store *store = arg;
+  int64_t again =
+      0; /* after a failure that may pass, such as a lock held by somebody else */
   pthread_mutex_lock(&store->lock);
   while (!store->quit && !store->why.code) {
     int64_t due = store->renewed_at + store->lease_ns / 3;
+    if (due < again) due = again;
     if (base_clock_mono() < due) {
       base_cond_wait_until(&store->wake, &store->lock, due);
       continue;
     }
     weir_error err = {0};
-    if (lease_renew(store, &err)) store->why = err;
+    if (!lease_renew(store, &err)) continue;
+    again = base_clock_mono() + store->lease_ns / 12;
+    if (!(err.flags & WEIR_ERR_RETRIABLE) || again > lease_doubted_at(store))
+      store->why = err;
   }
   pthread_mutex_unlock(&store->lock);
   return NULL;
@@ -61,8 +71,7 @@ void pg_stop_keeping(pg_store *store) {
 
 /* Lock held. What the keeper met with ends the store; what is in doubt is asked. */
 static weir_status lease_held(pg_store *store, bool ask, weir_error *err) {
-  if (!store->why.code &&
-      (ask || base_clock_mono() - store->renewed_at > store->lease_ns / 3 * 2)) {
+  if (!store->why.code && (ask || base_clock_mono() > lease_doubted_at(store))) {
     weir_error why = {0};
     if (lease_renew(store, &why)) store->why = why;
   }

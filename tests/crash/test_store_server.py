@@ -282,6 +282,14 @@ def test_a_stopped_standby_has_done_nothing(case):
 # ---- other promises ----------------------------------------------------------------------------------
 
 
+def test_other_verbs(case):
+    case.finish()
+    for verb in ("status", "verify", "clean", "recover", "check"):
+        done = case.run(verb=verb)
+        assert done.returncode == 0, f"{verb}: exit {done.returncode}\n{done.stderr}"
+    case.check_goes_on()
+
+
 def test_new_deployment(case):
     case.finish()
     for path in case.published():

@@ -96,6 +96,24 @@ static void test_the_keeper_renews(void **state) {
   OK(weir_store_watch(f->store, &f->err));
 }
 
+/* Somebody else looks at the table for long: no answer in time, and nothing of it happened. */
+static void test_a_lock_that_does_not_come(void **state) {
+  stores_fixture *f = *state;
+  weir_store_postgres where = stores_where();
+  pq_session other = {.patience_ns = 60 * BASE_NS_PER_S};
+  where.lease_ns = 9 * BASE_NS_PER_S;
+  stores_close(f);
+  OK(weir_store_open_postgres(&where, &f->store, &f->err));
+  OK(pq_open(&other, stores_uri(), "test", &f->err));
+  OK(pq_exec(&other, "BEGIN; LOCK TABLE weir.lease", &f->err));
+  assert_int_equal(weir_store_reserve(f->store, 1, NULL, 0, &f->err), WEIR_E_IO);
+  assert_int_equal(f->err.flags, WEIR_ERR_RETRIABLE);
+  assert_string_equal(f->err.sqlstate, "55P03");
+  OK(pq_exec(&other, "ROLLBACK", &f->err));
+  pq_close(&other);
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+}
+
 static void test_pipelines_do_not_meet(void **state) {
   stores_fixture *f = *state;
   weir_store_postgres where = stores_where();
@@ -269,6 +287,7 @@ int main(void) {
       ONE(test_asking_alone_shows_the_loss),
       ONE(test_an_expired_lease_goes_on_where_nobody_took_it),
       ONE(test_the_keeper_renews),
+      ONE(test_a_lock_that_does_not_come),
       ONE(test_pipelines_do_not_meet),
       ONE(test_a_new_deployment_sets_the_old_one_aside),
       ONE(test_a_reader_beside_the_owner),
