@@ -83,6 +83,10 @@ static const weir_option sink_core[] = {
     {"flush_interval", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
      "How long a row may wait in a sink's buffer; without effect, and so refused, where "
      "epochs commit."},
+    {"changelog", WEIR_OPT_ENUM, 0, NULL, 0, 0, "as_rows",
+     "A sink that appends takes changes by key as rows, with `_op` a column like any "
+     "other; "
+     "without it such a source is refused."},
     {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
      "What happens to a row that cannot be mapped."},
     {0},
@@ -90,12 +94,6 @@ static const weir_option sink_core[] = {
 
 static const config_reserved connector_reserved[] = {
     {"on_bad_row.dead_letter", "`on_bad_row: fail` stops at the row and names it"},
-    {0},
-};
-
-static const config_reserved sink_reserved[] = {
-    {"on_bad_row.dead_letter", "`on_bad_row: fail` stops at the row and names it"},
-    {"changelog", "keyed streams cannot feed an append sink"},
     {0},
 };
 
@@ -290,14 +288,13 @@ weir_status config_connector_at(const weir_config *config, int32_t kind, size_t 
 weir_status config_options(const weir_config *config, const config_connector *connector,
                            const weir_option *table, weir_options **out,
                            weir_error *err) {
-  bool sink = connector->kind == CONFIG_SINKS;
   config_build b = {.file = config->name,
                     .pipeline = pipeline_name(config),
                     .where = connector->where,
                     .type = connector->type,
                     .base_dir = config->base_dir,
                     .tables = {table, config_core_table(connector->kind)},
-                    .reserved = sink ? sink_reserved : connector_reserved};
+                    .reserved = connector_reserved};
   return config_build_options(&b, connector->node, connector->node, out, err);
 }
 

@@ -71,13 +71,6 @@ static weir_status admit_committer(admission_pair *pair) {
         "publish its epochs",
         s->type);
   }
-  if (!committable && s->has_committer) {
-    return refuse(
-        pair, WEIR_E_ADMISSION,
-        "connector %s has a committer but says that it is %s; only a committable sink's "
-        "committer is ever called",
-        s->type, admission_consistency[s->contract.consistency]);
-  }
   if (committable && pair->in->store_remote && !pair->in->staging_shared &&
       s->contract.staging == WEIR_STAGING_NODE) {
     return refuse(

@@ -67,7 +67,7 @@ weir_status connector_fill_committer(const weir_committer_ops *ops,
 weir_status connector_fill_cleaner(const weir_cleaner_ops *ops, weir_cleaner_ops *out,
                                    weir_error *err);
 
-/* Whether the (filled) table has a committer of its own. */
+/* Whether the (filled) table has a committer of its own, for some configurations at least. */
 bool connector_has_committer(const weir_sink_ops *ops);
 
 /* ---- services for connectors (host.c) ---------------------------------------------------------- */
@@ -323,7 +323,8 @@ typedef struct connector_admission_source {
 typedef struct connector_admission_sink {
   const char *name, *type;
   weir_contract contract;
-  bool has_committer; /* connector_has_committer */
+  bool
+      has_committer; /* connector_has_committer: may have one; open says whether it does */
   uint32_t writers;
   const char *const *from; /* names of sources */
   size_t n_from;

@@ -101,6 +101,12 @@ weir_status coord_soil(coord *c, weir_error *err) {
   return WEIR_OK;
 }
 
+static size_t cleaning_now(const coord *c) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->n_dirt; i++) n += c->dirt[i].running;
+  return n;
+}
+
 static bool sink_is_cleaning(const coord *c, uint32_t sink) {
   for (size_t i = 0; i < c->n_dirt; i++) {
     if (c->dirt[i].sink == sink && c->dirt[i].running) return true;
@@ -124,7 +130,8 @@ bool coord_cleaning(const coord *c) {
 
 weir_status coord_progress_clean(coord *c, weir_error *err) {
   if (c->phase >= PHASE_HALTING || c->stopping) return WEIR_OK;
-  for (size_t i = 0; i < c->n_dirt; i++) {
+  size_t running = cleaning_now(c);
+  for (size_t i = 0; i < c->n_dirt && running < COORD_AT_ONCE; i++) {
     coord_dirt *dirt = &c->dirt[i];
     bool wait = dirt->retry_at > c->now && c->phase != PHASE_FINISHING;
     if (dirt->running || dirt->given_up || wait || !is_due(c, dirt) ||
@@ -132,6 +139,7 @@ weir_status coord_progress_clean(coord *c, weir_error *err) {
       continue;
     }
     dirt->running = true;
+    running++;
     BASE_TRY(coord_push(c,
                         &(coord_command){.type = COORD_CLEAN,
                                          .sink = dirt->sink,

@@ -46,7 +46,7 @@ typedef struct pipe_sink {
   const char **from_names;
   size_t n_from;
   uint8_t *fed; /* by lane */
-  bool flush_interval_given;
+  bool flush_interval_given, changelog_as_rows;
   int64_t flush_interval_ns;
   task_timeouts timeouts;
   weir_namespace ns;

@@ -127,6 +127,7 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   status = s->name ? add_notes(plan, options, err) : WEIR_E_NOMEM;
   if (!status) status = plan_from(plan, config, &c, s, options, err);
   s->writers = (uint32_t)weir_options_int(options, "writers");
+  s->changelog_as_rows = weir_options_given(options, "changelog");
   s->has_committer = connector_has_committer(ops);
   if (!status) status = connector_spec_new_sink(ops, plan->host, options, &s->spec, err);
   if (status) {
@@ -241,6 +242,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .from = s->from_names,
         .n_from = s->n_from,
         .key = &s->key,
+        .changelog_as_rows = s->changelog_as_rows,
         .flush_interval_given = s->flush_interval_given,
         .binding = bound ? weir_schema_arrow(s->binding.schema) : NULL};
   }

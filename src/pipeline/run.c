@@ -178,15 +178,23 @@ static size_t strays(const pipe_sink *s) {
   return n;
 }
 
+static const char *stuck(const pipe_sink *s) {
+  const char *call = NULL;
+  for (uint32_t k = 0; k < s->writers && !call; k++)
+    call = task_actor_stuck(s->actors[k]);
+  return call ? call : "a detached task";
+}
+
 /* Where the target's own step is not conditional on its cursor, nothing is committed beside a thread that
  * hangs: what it does when it comes back could be done twice. */
 static weir_status may_commit(weir_pipeline *p, const coord_command *c, weir_error *err) {
   const pipe_sink *s = &p->plan.sinks[c->sink];
   if (s->contract.cas_commit || !strays(s)) return WEIR_OK;
-  return weir_error_set(err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
-                        "%s: an earlier call has not come back; nothing is committed "
-                        "until it does",
-                        connector_spec_where(s->spec));
+  return weir_error_set(
+      err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
+      "%s: an earlier call has not come back (%s); nothing is committed "
+      "until it does",
+      connector_spec_where(s->spec), stuck(s));
 }
 
 static void commit(weir_pipeline *p, const coord_command *c) {

@@ -58,6 +58,7 @@ struct task_actor {
   int gate;              /* open */
   int stopping;
   int strays;                   /* threads of retired generations that are not back */
+  const char *stuck;            /* where the last of them hangs */
   weir_task_tracker **trackers; /* of generations that are over; room for every one */
   size_t n_trackers, n_generations;
   int64_t join_by; /* how long join waits; since stop */

@@ -7,8 +7,12 @@
 typedef struct output {
   task_actor **participants;
   uint32_t n;
+  /* one of them for a batch: */
   uint32_t next; /* round robin: where the search for room starts */
   uint32_t chosen;
+  /* or all of them, by key: */
+  task_router *router;
+  weir_batch **pieces; /* of the batch that is being pushed; the producer's */
 } output;
 
 struct task_lane {
@@ -64,7 +68,11 @@ void task_lane_unref(task_lane *lane) {
   if (!lane || atomic_fetch_sub(&lane->refs, 1) != 1) return;
   task_mailbox_unref(lane->config.mailbox);
   free(lane->name);
-  for (size_t i = 0; i < lane->n_outputs; i++) free(lane->outputs[i].participants);
+  for (size_t i = 0; i < lane->n_outputs; i++) {
+    free(lane->outputs[i].participants);
+    free(lane->outputs[i].pieces);
+    task_router_free(lane->outputs[i].router);
+  }
   free(lane->outputs);
   weir_bytes_release(&lane->seek_position);
   pthread_cond_destroy(&lane->changed);
@@ -73,15 +81,21 @@ void task_lane_unref(task_lane *lane) {
 }
 
 weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
-                              uint32_t n, weir_error *err) {
+                              uint32_t n, task_router *router, weir_error *err) {
   output *outputs =
       base_realloc(lane->outputs, lane->n_outputs + 1, sizeof(*outputs), err);
-  if (!outputs) return WEIR_E_NOMEM;
-  lane->outputs = outputs;
+  if (outputs) lane->outputs = outputs;
+  output made = {.n = n, .router = router};
+  made.participants = base_calloc(n, sizeof(task_actor *), err);
+  made.pieces = base_calloc(n, sizeof(weir_batch *), err);
+  if (!outputs || !made.participants || !made.pieces) {
+    free(made.participants);
+    free(made.pieces);
+    task_router_free(router);
+    return WEIR_E_NOMEM;
+  }
   output *o = &outputs[lane->n_outputs];
-  *o = (output){.n = n};
-  o->participants = base_calloc(n, sizeof(task_actor *), err);
-  if (!o->participants) return WEIR_E_NOMEM;
+  *o = made;
   memcpy(o->participants, participants, n * sizeof(task_actor *));
   for (uint32_t i = 0; i < n; i++)
     task_actor_set_lane(participants[i], lane->config.index, lane);
@@ -89,14 +103,27 @@ weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
   return WEIR_OK;
 }
 
+static int has_room(const task_lane *lane, const output *o, uint32_t p, uint64_t nbytes) {
+  return task_actor_room(o->participants[p], lane->config.index, nbytes);
+}
+
+/* Whether every participant has room for its rows. */
+static int find_room_for_all(const task_lane *lane, const output *o) {
+  for (uint32_t p = 0; p < o->n; p++)
+    if (o->pieces[p] && !has_room(lane, o, p, weir_batch_bytes(o->pieces[p]))) return 0;
+  return 1;
+}
+
 /* Chooses one participant with room in every sink, or says that there is none. */
 static int find_room(task_lane *lane, uint64_t nbytes) {
   for (size_t i = 0; i < lane->n_outputs; i++) {
     output *o = &lane->outputs[i];
     uint32_t tried = 0;
+    if (o->router && find_room_for_all(lane, o)) continue;
+    if (o->router) return 0;
     for (; tried < o->n; tried++) {
       o->chosen = (o->next + tried) % o->n;
-      if (task_actor_room(o->participants[o->chosen], lane->config.index, nbytes)) break;
+      if (has_room(lane, o, o->chosen, nbytes)) break;
     }
     if (tried == o->n) return 0;
   }
@@ -119,23 +146,65 @@ static weir_status closed_to_pushes(const task_lane *lane, weir_error *err) {
   return WEIR_OK;
 }
 
+/* What lies in `pieces` is not queued. */
+static void drop_pieces(task_lane *lane) {
+  for (size_t i = 0; i < lane->n_outputs; i++) {
+    output *o = &lane->outputs[i];
+    for (uint32_t p = 0; o->router && p < o->n; p++) {
+      weir_batch_unref(o->pieces[p]);
+      o->pieces[p] = NULL;
+    }
+  }
+}
+
+static weir_status split(task_lane *lane, weir_batch *batch, weir_error *err) {
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < lane->n_outputs && !status; i++) {
+    output *o = &lane->outputs[i];
+    if (o->router) status = task_router_split(o->router, batch, o->pieces, err);
+  }
+  if (status) {
+    drop_pieces(lane);
+    return weir_error_prefix(err, status, "source %s", lane->config.name);
+  }
+  return WEIR_OK;
+}
+
+static void add_batch(task_lane *lane, output *o, uint32_t p, weir_batch *batch,
+                      uint64_t nbytes) {
+  task_item item = {TASK_ITEM_BATCH, lane->generation, 0, batch, nbytes};
+  task_actor_add(o->participants[p], lane->config.index, &item);
+}
+
+/* Into every sink's queues, where find_room has found room. Lock held. */
+static void add_to_all(task_lane *lane, weir_batch *batch, uint64_t nbytes) {
+  for (size_t i = 0; i < lane->n_outputs; i++) {
+    output *o = &lane->outputs[i];
+    if (!o->router) {
+      add_batch(lane, o, o->chosen, weir_batch_ref(batch), nbytes);
+      o->next = (o->chosen + 1) % o->n;
+      continue;
+    }
+    for (uint32_t p = 0; p < o->n; p++) {
+      weir_batch *piece = o->pieces[p];
+      if (piece) add_batch(lane, o, p, piece, weir_batch_bytes(piece));
+      o->pieces[p] = NULL;
+    }
+  }
+  lane->rows += (uint64_t)weir_batch_rows(batch);
+}
+
 weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
                            weir_error *err) {
   uint64_t nbytes = weir_batch_bytes(batch);
+  BASE_TRY(split(lane, batch, err));
   weir_status status = WEIR_OK;
   pthread_mutex_lock(&lane->lock);
   for (;;) {
     status = closed_to_pushes(lane, err);
     if (status) break;
     if (find_room(lane, nbytes)) {
-      task_item item = {TASK_ITEM_BATCH, lane->generation, 0, batch, nbytes};
-      for (size_t i = 0; i < lane->n_outputs; i++) {
-        output *o = &lane->outputs[i];
-        item.batch = weir_batch_ref(batch);
-        task_actor_add(o->participants[o->chosen], lane->config.index, &item);
-        o->next = (o->chosen + 1) % o->n;
-      }
-      lane->rows += (uint64_t)weir_batch_rows(batch);
+      add_to_all(lane, batch, nbytes);
       break;
     }
     /* Set before the clock is asked: an actor that makes room from here on calls task_lane_room, which
@@ -151,6 +220,7 @@ weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_
     }
   }
   pthread_mutex_unlock(&lane->lock);
+  drop_pieces(lane);
   return status;
 }
 

@@ -41,6 +41,7 @@ void generation_retire(generation *g, const weir_error *error, int told) {
   a->gate = 0;
   a->dirty_since = 0; /* the buffer went with it */
   a->strays += g->threads;
+  a->stuck = g->committer.doing ? g->committer.doing : g->main.doing;
   if (g->tracker) a->trackers[a->n_trackers++] = g->tracker;
   g->tracker = NULL;
   if (g->main.has_job) {
@@ -84,6 +85,7 @@ int task_actor_watch(task_actor *a, int64_t now_ns, weir_error *what) {
         "instance of the connector is not used again",
         a->config.name, a->config.participant, late->doing ? late->doing : "a call");
     generation_retire(g, what, 0);
+    if (late->doing) a->stuck = late->doing;
     retired = 1;
   }
   pthread_mutex_unlock(&a->lock);
@@ -97,6 +99,13 @@ size_t task_actor_detached(task_actor *a) {
     n += weir_task_tracker_running(a->trackers[i]);
   pthread_mutex_unlock(&a->lock);
   return n;
+}
+
+const char *task_actor_stuck(task_actor *a) {
+  pthread_mutex_lock(&a->lock);
+  const char *call = a->strays ? a->stuck : NULL;
+  pthread_mutex_unlock(&a->lock);
+  return call;
 }
 
 size_t task_actor_strays(task_actor *a) {

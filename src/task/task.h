@@ -105,6 +105,8 @@ int task_actor_watch(task_actor *actor, int64_t now_ns, weir_error *what);
 /* Threads and detached tasks of generations that are over: they may still do something to the target. */
 size_t task_actor_strays(task_actor *actor);
 size_t task_actor_detached(task_actor *actor); /* the tasks alone */
+/* The hook in which the last generation to be retired hangs; NULL: no thread of one is left. */
+const char *task_actor_stuck(task_actor *actor);
 /* Rows and bytes written by all generations. */
 void task_actor_totals(task_actor *actor, uint64_t *rows, uint64_t *bytes);
 /* Asks the threads to close the connector and end; queued jobs are dropped. */
@@ -151,9 +153,21 @@ typedef struct task_lane_config {
 
 weir_status task_lane_new(const task_lane_config *config, task_lane **out,
                           weir_error *err);
-/* The participants of one more sink that this lane feeds. Before the first push. */
+/* Rows to `writers` participants by key. One thread at a time; sink and schema are borrowed for life. */
+typedef struct task_router task_router;
+weir_status task_router_new(const char *sink, const weir_schema *schema,
+                            const weir_names *key, uint32_t writers, task_router **out,
+                            weir_error *err);
+void task_router_free(task_router *router); /* NULL is a no-op */
+/* One batch per writer, NULL where it gets no row, all of them after a failure. A key without a value, or an `_op` that is neither U nor D,
+ * is WEIR_E_BAD_DATA. */
+weir_status task_router_split(task_router *router, weir_batch *batch, weir_batch **pieces,
+                              weir_error *err);
+
+/* The participants of one more sink that this lane feeds: each batch to one of them, or, with a `router`
+ * (taken over, whatever happens), each row by its key. Before the first push. */
 weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
-                              uint32_t n, weir_error *err);
+                              uint32_t n, task_router *router, weir_error *err);
 /* Counted, with the mailbox: a source that hangs may come back to both after everything else is gone. */
 task_lane *task_lane_ref(task_lane *lane);
 void task_lane_unref(task_lane *lane); /* NULL is a no-op */

@@ -196,7 +196,6 @@ static void test_connector_complaints(void **state) {
   refused(SINK "    on_bad_row: skip\n", "'on_bad_row'", "fail", NULL);
   refused(SINK "    on_bad_row: {dead_letter: x}\n", "'on_bad_row.dead_letter'",
           "not supported yet", NULL);
-  refused(SINK "    changelog: as_rows\n", "'changelog'", "not supported yet", NULL);
   refused(HEAD "sinks:\n  lake: {type: file}\n", "sink lake", "'path'", "is missing",
           "Where to.", NULL);
 }

@@ -100,6 +100,24 @@ static void test_a_hook_that_hangs_at_the_edges_ends_the_run_by_its_own_deadline
   }
 }
 
+/* The connector's suggestion (of the probe: 300 ms), or `write_timeout` in its place; no other hook's. */
+static void test_the_write_timeout_is_of_write_batch_alone(void **state) {
+  hooks_bench *b = *state;
+  b->timeout = "60s";
+  for (int given = 0; given <= 1; given++) {
+    hooks_start_over(b, given ? ", write_timeout: 60s, timeouts: {pre_commit: 100ms}"
+                              : ", timeouts: {pre_commit: 60s}");
+    const probe_rule rules[] = {
+        {.hook = given ? "pre_commit" : "write_batch", .nth = 3, .act = PROBE_HANG}, {0}};
+    int64_t began = base_clock_mono();
+    if (hooks_deliver(b, rules)) fail_msg("%s", b->err.message);
+    assert_true(base_clock_mono() - began < 60 * BASE_NS_PER_S);
+    assert_int_equal(probe_calls("create"), 3);
+    hooks_assert_exact("out", HOOKS_ROWS);
+    hooks_assert_nothing_alive();
+  }
+}
+
 static void test_a_hung_flush_is_given_up_by_its_own_deadline(void **state) {
   hooks_bench *b = *state;
   b->timeout = "60s";
@@ -204,6 +222,7 @@ int main(void) {
       TEST(test_a_hung_hook_costs_its_instance_and_no_row),
       TEST(test_each_hook_has_a_deadline_of_its_own),
       TEST(test_a_hook_that_hangs_at_the_edges_ends_the_run_by_its_own_deadline),
+      TEST(test_the_write_timeout_is_of_write_batch_alone),
       TEST(test_a_hung_flush_is_given_up_by_its_own_deadline),
       TEST(test_no_commit_beside_a_hung_one),
       TEST(test_an_instance_made_anew_may_find_its_target_away),

@@ -188,6 +188,73 @@ static void test_an_ephemeral_source_that_ended_ends_again(void **state) {
   assert_int_equal(lost_as_stored(b), HOOKS_ROWS);
 }
 
+/* ---- what a configuration decides ---------------------------------------------------------------------- */
+
+static void test_changes_by_key_need_a_sink_that_applies_them(void **state) {
+  hooks_bench *b = *state;
+  b->source = ", changes: true";
+  assert_int_equal(hooks_deliver(b, NULL), WEIR_E_ADMISSION);
+  assert_non_null(strstr(b->err.message, "changelog: as_rows"));
+  assert_int_equal(probe_calls("resolve_schema"), 0);
+  hooks_start_over(b, ", changelog: as_rows");
+  if (hooks_deliver(b, NULL)) fail_msg("%s", b->err.message);
+  hooks_assert_exact("out", HOOKS_ROWS);
+}
+
+static void test_keyed_rows_are_exact_over_several_writers(void **state) {
+  hooks_bench *b = *state;
+  b->source = ", changes: true";
+  static const char *const of[] = {"write_batch", "pre_commit", "commit_aggregated"};
+  for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+    hooks_start_over(b, i % 2 ? ", key: [a], overlap: true" : ", key: [a]");
+    const probe_rule rules[] = {
+        {of[i], NULL, 2, 1, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE}, {0}};
+    if (hooks_deliver(b, rules)) fail_msg("%s", b->err.message);
+    hooks_assert_exact("out", HOOKS_ROWS);
+  }
+}
+
+/* What the schemas refuse is refused before anything is made at a target. */
+static void test_nothing_is_prepared_before_the_second_admission(void **state) {
+  hooks_bench *b = *state;
+  b->source = ", changes: true";
+  hooks_start_over(b, ", key: [nobody]");
+  assert_int_equal(hooks_deliver(b, NULL), WEIR_E_SCHEMA);
+  assert_non_null(strstr(b->err.message, "'nobody'"));
+  assert_int_equal(probe_calls("resolve_schema"), 1);
+  assert_int_equal(probe_calls("prepare_schema"), 0);
+  assert_int_equal(probe_calls("open"), 0);
+}
+
+/* The probe refuses any other; so do the instances that are made anew. */
+static void test_every_instance_is_opened_with_the_binding_of_prepare_schema(
+    void **state) {
+  hooks_bench *b = *state;
+  const probe_rule rules[] = {{.hook = "write_batch", .nth = 9, .act = PROBE_LATE}, {0}};
+  if (hooks_deliver(b, rules)) fail_msg("%s", b->err.message);
+  assert_int_equal(probe_calls("prepare_schema"), 1);
+  assert_int_equal(probe_calls("open"), 3);
+  hooks_assert_exact("out", HOOKS_ROWS);
+}
+
+/* `probe` has a committer in its table; of this kind it gives none. */
+static void test_a_committer_may_be_there_for_some_configurations_only(void **state) {
+  hooks_bench *b = *state;
+  b->guarantee = "at_least_once";
+  hooks_start_over(b, ", kind: durable");
+  if (hooks_deliver(b, NULL)) fail_msg("%s", b->err.message);
+  assert_int_equal(probe_target("out", HOOKS_ROWS).there, HOOKS_ROWS);
+  assert_int_equal(probe_calls("commit_aggregated"), 0);
+}
+
+static void test_a_committable_sink_never_sees_the_flush_timer(void **state) {
+  hooks_bench *b = *state;
+  if (hooks_deliver(b, NULL)) fail_msg("%s", b->err.message);
+  assert_int_equal(probe_calls("flush"), 0);
+  hooks_start_over(b, ", flush_interval: 1s");
+  assert_int_equal(hooks_deliver(b, NULL), WEIR_E_INVALID_CONFIG);
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------ */
 
 static void test_an_open_that_fails_leaves_nothing_behind(void **state) {
@@ -357,6 +424,12 @@ int main(void) {
       TEST(test_a_failed_rollback_stops),
       TEST(test_an_abort_loses_what_an_ephemeral_source_gave_and_counts_it),
       TEST(test_an_ephemeral_source_that_ended_ends_again),
+      TEST(test_changes_by_key_need_a_sink_that_applies_them),
+      TEST(test_keyed_rows_are_exact_over_several_writers),
+      TEST(test_nothing_is_prepared_before_the_second_admission),
+      TEST(test_every_instance_is_opened_with_the_binding_of_prepare_schema),
+      TEST(test_a_committer_may_be_there_for_some_configurations_only),
+      TEST(test_a_committable_sink_never_sees_the_flush_timer),
       TEST(test_an_open_that_fails_leaves_nothing_behind),
       TEST(test_sources_may_end_before_the_others_have_begun),
       TEST(test_a_close_at_any_moment_loses_nothing),

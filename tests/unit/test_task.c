@@ -183,7 +183,8 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
                                .on_room = count_room,
                                .ctx = s};
     assert_int_equal(task_lane_new(&config, &s->lanes[i], NULL), WEIR_OK);
-    assert_int_equal(task_lane_connect(s->lanes[i], s->actors, actors, NULL), WEIR_OK);
+    assert_int_equal(task_lane_connect(s->lanes[i], s->actors, actors, NULL, NULL),
+                     WEIR_OK);
   }
 }
 

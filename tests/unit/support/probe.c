@@ -193,6 +193,7 @@ static const weir_option sink_options[] = {
      .type = WEIR_OPT_STRING,
      .default_value = "committable",
      .text = "committable, durable or ephemeral."},
+    {.name = "key", .type = WEIR_OPT_LIST, .text = "Key columns."},
     {.name = "overlap", .type = WEIR_OPT_BOOL, .default_value = "false", .text = "Flag."},
     {.name = "cas", .type = WEIR_OPT_BOOL, .default_value = "true", .text = "Flag."},
     {0}};
@@ -249,10 +250,19 @@ static weir_status sink_contract(weir_sink *sink, const weir_options *o,
                      : strcmp(kind, "durable") == 0   ? WEIR_DURABLE_AT_LEAST_ONCE
                                                       : WEIR_EPHEMERAL;
   out->topology = WEIR_MULTI_WRITER;
+  out->input = weir_options_count(o, "key") ? WEIR_INPUT_KEYED : WEIR_INPUT_APPEND;
   s->committable = out->consistency == WEIR_COMMITTABLE;
   out->overlap = s->overlap = weir_options_bool(o, "overlap");
   out->cas_commit = s->cas = weir_options_bool(o, "cas");
   return WEIR_OK;
+}
+static weir_status sink_key(weir_sink *sink, const weir_options *o, weir_names *out,
+                            weir_error *err) {
+  const char *names[4] = {0};
+  size_t n = weir_options_count(o, "key");
+  (void)sink;
+  for (size_t i = 0; i < n && i < 4; i++) names[i] = weir_options_item(o, "key", i);
+  return n ? weir_names_copy(out, names, n, err) : WEIR_OK;
 }
 static weir_status sink_resolve(weir_sink *sink, const weir_call *call,
                                 const weir_options *o, weir_schema *input,
@@ -277,6 +287,8 @@ static weir_status sink_open(weir_sink *sink, const weir_call *call,
   (void)o;
   weir_status status = obey("open", s->id, call, NULL, err);
   if (status) return status;
+  if (!binding->identity || !strstr(binding->identity, s->id))
+    return weir_error_set(err, WEIR_E_INTERNAL, 0, "not the binding of prepare_schema");
   weir_schema_unref(s->schema);
   s->schema = weir_schema_ref(binding->schema);
   return WEIR_OK;
@@ -358,6 +370,11 @@ static weir_status sink_rollback(weir_sink *sink, const weir_call *call, uint64_
 static weir_status sink_close(weir_sink *sink, const weir_call *call, weir_error *err) {
   probe_sink *s = sink->state;
   return obey("close", s->id, call, NULL, err);
+}
+/* Short, so that a timer that counts where none should is seen. */
+static uint64_t sink_interval(weir_sink *sink) {
+  (void)sink;
+  return 2;
 }
 static uint64_t sink_timeout(weir_sink *sink) {
   (void)sink;
@@ -445,7 +462,7 @@ static const weir_committer_ops committer_ops = {
 
 static weir_committer sink_committer(weir_sink *sink) {
   probe_sink *s = sink->state;
-  return (weir_committer){&committer_ops, s};
+  return s->committable ? (weir_committer){&committer_ops, s} : (weir_committer){0};
 }
 
 static void cleaner_ref(void *state) {
@@ -473,6 +490,7 @@ static weir_cleaner sink_cleaner(weir_sink *sink) {
    .cancellation_policy = sink_policy,         \
    .bind_runtime_context = sink_bind,          \
    .contract = sink_contract,                  \
+   .keyed_mutation_key = sink_key,             \
    .resolve_schema = sink_resolve,             \
    .prepare_schema = sink_prepare,             \
    .open = sink_open,                          \
@@ -483,6 +501,7 @@ static weir_cleaner sink_cleaner(weir_sink *sink) {
    .pre_commit = sink_pre_commit,              \
    .rollback_epoch = sink_rollback,            \
    .suggested_write_timeout_ms = sink_timeout, \
+   .flush_interval_ms = sink_interval,         \
    .flush = sink_flush,                        \
    .close = sink_close,                        \
    .as_coordinated_committer = (committer_),   \
@@ -497,7 +516,7 @@ static const weir_sink_ops probe_weak_ops = PROBE_OPS("probe_weak", sink_create,
 
 typedef struct numbers {
   int64_t first, rows, batch_rows, pause_ns, next;
-  bool stays;
+  bool stays, changes;
   weir_schema *schema;
 } numbers;
 
@@ -507,6 +526,7 @@ static const weir_option source_options[] = {
     {"batch_rows", WEIR_OPT_INT, 0, "10", 1, 100000, NULL, "Of one batch."},
     {"pause", WEIR_OPT_DURATION, 0, "1ms", 0, INT64_MAX, NULL, "Before each batch."},
     {"replay", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL, "Whether it can go back."},
+    {"changes", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "By key: all U."},
     {"stays", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "Waits for more at the end."},
     {0}};
 
@@ -526,7 +546,8 @@ static void numbers_release(weir_source *source) {
 }
 static weir_status numbers_contract(weir_source *source, const weir_options *o,
                                     weir_source_contract *out, weir_error *err) {
-  (void)source, (void)err;
+  (void)err;
+  out->keyed = ((numbers *)source->state)->changes = weir_options_bool(o, "changes");
   out->replay =
       weir_options_bool(o, "replay") ? WEIR_SOURCE_REPLAYABLE : WEIR_SOURCE_EPHEMERAL;
   return WEIR_OK;
@@ -539,8 +560,8 @@ static weir_status numbers_resolve(weir_source *source, const weir_call *call,
   if (status) return status;
   (void)o;
   if (!s->schema) {
-    static const char *const names[] = {"a"}, *const types[] = {"int64"};
-    status = weir_schema_from_types(names, types, 1, &s->schema, err);
+    static const char *const names[] = {"a", "_op"}, *const types[] = {"int64", "utf8"};
+    status = weir_schema_from_types(names, types, s->changes ? 2 : 1, &s->schema, err);
   }
   if (!status) *out = weir_schema_ref(s->schema);
   return status;
@@ -563,12 +584,32 @@ static weir_status numbers_open(weir_source *source, const weir_call *call,
   return status;
 }
 static void array_release(struct ArrowArray *array) {
-  if (array->n_children) array->children[0]->release(array->children[0]);
-  if (array->n_children) free(array->children[0]);
+  for (int64_t i = 0; i < array->n_children; i++) {
+    array->children[i]->release(array->children[i]);
+    free(array->children[i]);
+  }
   free(array->children);
-  if (array->n_buffers == 2) free((void *)array->buffers[1]);
+  for (int64_t i = 0; i < array->n_buffers; i++) free((void *)array->buffers[i]);
   free(array->buffers);
   array->release = NULL;
+}
+static struct ArrowArray *numbers_array(int64_t n, int64_t buffers) {
+  struct ArrowArray *a = calloc(1, sizeof(*a));
+  *a = (struct ArrowArray){.length = n,
+                           .n_buffers = buffers,
+                           .buffers = calloc((size_t)buffers, sizeof(void *)),
+                           .release = array_release};
+  return a;
+}
+static struct ArrowArray *changes_of(int64_t n) {
+  struct ArrowArray *a = numbers_array(n, 3);
+  int32_t *offsets = calloc((size_t)n + 1, sizeof(*offsets));
+  char *data = malloc((size_t)n);
+  for (int64_t i = 0; i <= n; i++) offsets[i] = (int32_t)i;
+  memset(data, 'U', (size_t)n);
+  a->buffers[1] = offsets;
+  a->buffers[2] = data;
+  return a;
 }
 static weir_status numbers_read(weir_source *source, const weir_call *call, int32_t *what,
                                 weir_batch **out, weir_error *err) {
@@ -581,19 +622,16 @@ static weir_status numbers_read(weir_source *source, const weir_call *call, int3
   nanosleep(&(struct timespec){.tv_nsec = s->pause_ns}, NULL);
   int64_t *values = calloc((size_t)n, sizeof(*values));
   for (int64_t i = 0; i < n; i++) values[i] = s->first + s->next + i;
-  struct ArrowArray *child = calloc(1, sizeof(*child)), array = {0};
-  *child = (struct ArrowArray){.length = n,
-                               .n_buffers = 2,
-                               .buffers = calloc(2, sizeof(void *)),
-                               .release = array_release};
+  struct ArrowArray *child = numbers_array(n, 2), array = {0};
   child->buffers[1] = values;
   array = (struct ArrowArray){.length = n,
                               .n_buffers = 1,
                               .buffers = calloc(1, sizeof(void *)),
-                              .n_children = 1,
-                              .children = calloc(1, sizeof(struct ArrowArray *)),
+                              .n_children = s->changes ? 2 : 1,
+                              .children = calloc(2, sizeof(struct ArrowArray *)),
                               .release = array_release};
   array.children[0] = child;
+  if (s->changes) array.children[1] = changes_of(n);
   status = weir_batch_new(s->schema, &array, out, err);
   if (!status) s->next += n;
   return status;
