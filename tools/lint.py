@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that need no run: format, rooms, the look of files, clang-tidy.
 
-  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports tidy (all by default)
+  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports promises tidy (all by default)
 
 Prints one line per check, findings below it; exits 1 if any failed. With --junit FILE the checks are
 written as test cases. clang-tidy remembers in the cache what was clean, starts with what changed, and
@@ -217,11 +217,49 @@ def check_exports():
     return findings if names else ["libweir.so exports nothing"]
 
 
+def promise_shown(root, item):
+    """Whether `FILE: TEST` or `conform: GROUP/CHECK` exists."""
+    file, _, name = item.partition(": ")
+    if file == "conform":
+        group, _, check = name.partition("/")
+        checks = (root / "src/conform/checks.c").read_text()
+        return re.search(r'\{"%s",\s*"%s",' % (re.escape(group), re.escape(check)), checks) is not None
+    word = re.escape(name)
+    for path in root.glob(f"tests/*/{file}.c"):
+        text = path.read_text()
+        # Defined, and named once more, where it is registered.
+        if re.search(rf"^static void {word}\(", text, re.M) and len(re.findall(rf"\b{word}\b", text)) > 1:
+            return True
+    return any(re.search(rf"^def {word}\(", p.read_text(), re.M) for p in root.glob(f"tests/*/{file}.py"))
+
+
+def check_promises(root=ROOT):
+    """The table at the end of docs/protocol.md: a promise, and the tests that show it."""
+    findings = []
+    _, found, table = (root / "docs/protocol.md").read_text().partition("\n## The promises\n")
+    rows = [line.strip().strip("|").split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    rows = [[cell.strip() for cell in row] for row in rows]
+    for row in rows:
+        promise, shown = row[0], row[-1]
+        if promise.startswith("**") and not shown:
+            continue  # a heading
+        items = re.findall(r"`([^`]+)`", shown)
+        if not items or len(row) != 2:
+            findings.append(f"docs/protocol.md: nothing shows the promise '{promise}'")
+        for item in items:
+            if not promise_shown(root, item):
+                findings.append(f"docs/protocol.md: there is no test '{item}'")
+    if not found or not rows:
+        findings.append("docs/protocol.md: the table under '## The promises' is gone")
+    return findings
+
+
 CHECKS = {
     "format": check_format,
     "rooms": check_rooms,
     "files": check_files,
     "exports": check_exports,
+    "promises": check_promises,
     "tidy": check_tidy,
 }
 

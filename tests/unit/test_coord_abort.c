@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures before the decision, rewinds, what stops a run, and events that a phase does not allow. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/coord_bench.h"
@@ -90,6 +91,59 @@ static void test_rollback_reaches_every_committable_sink_also_unbegun(void **sta
   assert_int_equal(bench_take(&b, COORD_ROLLBACK)->sink, 0);
   assert_int_equal(bench_take(&b, COORD_ROLLBACK)->sink, 2);
   bench_none(&b);
+  bench_done(&b);
+}
+
+static size_t sent(const bench *b, coord_command_type type) {
+  size_t n = 0;
+  for (size_t i = 0; i < b->n_log; i++) n += b->log[i].type == type;
+  return n;
+}
+
+/* Of 12 sinks that owe it, each once; one that fails, in doubt or not, is asked the same again. */
+static void test_cleaners_are_asked_8_sinks_at_a_time(void **state) {
+  (void)state;
+  bench b;
+  char names[12][16];
+  coord_sink sinks[12];
+  for (int i = 0; i < 12; i++) {
+    snprintf(names[i], sizeof(names[i]), "s%d", i);
+    sinks[i] = (coord_sink){.sink_id = names[i], .participants = 1, .committable = 1};
+  }
+  bench_new(&b, sinks, 12, 1, NULL);
+  bench_send(&b, bench_event(COORD_START));
+  for (uint32_t i = 0; i < 12; i++) bench_send(&b, bench_of(COORD_OBSERVED, i, 0, 0));
+  bench_skip(&b);
+  for (uint32_t i = 0; i < 12; i++) bench_send(&b, bench_of(COORD_INTENT, i, 1, 1));
+  bench_skip(&b);
+  bench_send(&b, bench_of(COORD_RESERVED, COORD_NONE, 0, 1));
+  for (uint32_t i = 0; i < 12; i++) bench_send(&b, bench_of(COORD_BEGUN, i, 1, 1));
+  bench_skip(&b);
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_rewind(&b, 1);
+  open_again(&b, 2);
+  bench_tick(&b, 1000 * BENCH_MS);
+  bench_seal(&b, 2, "p1", 1);
+  for (uint32_t i = 0; i < 12; i++)
+    bench_send(&b, bench_with(bench_of(COORD_PREPARED, i, 1, 2), "d"));
+  bench_send(&b, bench_of(COORD_DECIDED, COORD_NONE, 0, 2));
+  for (uint32_t i = 0; i < 12; i++) bench_land(&b, i);
+  assert_int_equal(sent(&b, COORD_CLEAN), 8);
+  coord_event doubt = bench_of(COORD_CLEANED, 0, 0, 1);
+  doubt.error = bench_error(WEIR_E_TIMEOUT, WEIR_ERR_IN_DOUBT);
+  bench_send(&b, doubt);
+  assert_int_equal(sent(&b, COORD_CLEAN), 9);
+  assert_int_equal(sent(&b, COORD_MARK_CLEANED), 0);
+  for (uint32_t i = 1; i < 12; i++) bench_send(&b, bench_of(COORD_CLEANED, i, 0, 1));
+  assert_int_equal(sent(&b, COORD_CLEAN), 12);
+  bench_tick(&b, 1000 * BENCH_MS);
+  assert_int_equal(sent(&b, COORD_CLEAN), 13);
+  const coord_command *again = NULL;
+  for (size_t i = 0; i < b.n_log; i++)
+    if (b.log[i].type == COORD_CLEAN) again = &b.log[i];
+  assert_int_equal(again->sink, 0);
+  assert_int_equal(again->attempt, 1);
+  assert_int_equal(again->n_entries, 1);
   bench_done(&b);
 }
 
@@ -544,6 +598,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_abort_is_durable_before_any_rollback),
       cmocka_unit_test(test_rollback_reaches_every_committable_sink_also_unbegun),
+      cmocka_unit_test(test_cleaners_are_asked_8_sinks_at_a_time),
       cmocka_unit_test(test_rewind_goes_to_the_last_decided_position),
       cmocka_unit_test(test_an_abort_says_what_an_ephemeral_lane_loses),
       cmocka_unit_test(test_what_is_lost_adds_up_and_is_decided_too),

@@ -4,6 +4,7 @@
  * exact once all is well again. Those that hang: test_pipeline_hangs.c. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -226,6 +227,48 @@ static void test_nothing_is_prepared_before_the_second_admission(void **state) {
   assert_int_equal(probe_calls("open"), 0);
 }
 
+typedef struct watcher {
+  atomic_bool stop;
+  int resolving, preparing; /* at once, at the most */
+} watcher;
+
+/* All calls hang until this lets them go. */
+static void *watch_hanging(void *arg) {
+  watcher *w = arg;
+  int64_t deadline = base_deadline(HOOKS_SOON);
+  while (probe_hanging() < 8 && base_clock_mono() < deadline) base_sleep(BASE_NS_PER_MS);
+  while (!atomic_load(&w->stop)) {
+    base_sleep(10 * BASE_NS_PER_MS);
+    int now = probe_hanging();
+    int *most = probe_calls("prepare_schema") ? &w->preparing : &w->resolving;
+    if (now > *most) *most = now;
+    probe_let_go();
+  }
+  return NULL;
+}
+
+static void test_targets_are_resolved_8_at_a_time_and_prepared_one_by_one(void **state) {
+  hooks_bench *b = *state;
+  char sinks[800] = "";
+  size_t at = 0;
+  for (int i = 0; i < 11; i++)
+    at += (size_t)snprintf(sinks + at, sizeof(sinks) - at, "  s%d: {type: probe}\n", i);
+  b->sinks = sinks;
+  watcher w = {0};
+  pthread_t thread;
+  assert_int_equal(base_thread_start(&thread, "watch", watch_hanging, &w, NULL), 0);
+  const probe_rule rules[] = {{"resolve_schema", NULL, 1, 100, PROBE_HANG, 0, 0},
+                              {"prepare_schema", NULL, 1, 100, PROBE_HANG, 0, 0},
+                              {0}};
+  probe_rules(rules);
+  weir_status status = hooks_open(b);
+  atomic_store(&w.stop, true);
+  pthread_join(thread, NULL);
+  if (status) fail_msg("%s", b->err.message);
+  assert_int_equal(w.resolving, 8);
+  assert_int_equal(w.preparing, 1);
+}
+
 /* The probe refuses any other; so do the instances that are made anew. */
 static void test_every_instance_is_opened_with_the_binding_of_prepare_schema(
     void **state) {
@@ -427,6 +470,7 @@ int main(void) {
       TEST(test_changes_by_key_need_a_sink_that_applies_them),
       TEST(test_keyed_rows_are_exact_over_several_writers),
       TEST(test_nothing_is_prepared_before_the_second_admission),
+      TEST(test_targets_are_resolved_8_at_a_time_and_prepared_one_by_one),
       TEST(test_every_instance_is_opened_with_the_binding_of_prepare_schema),
       TEST(test_a_committer_may_be_there_for_some_configurations_only),
       TEST(test_a_committable_sink_never_sees_the_flush_timer),

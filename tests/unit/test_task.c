@@ -19,9 +19,10 @@
 
 typedef struct probe {
   atomic_int rows, flushes, begins, pre_commits, rollbacks, closes, released;
-  atomic_int hang;   /* write_batch waits until it is 0 again */
-  atomic_int inside; /* threads that are in write_batch */
-  atomic_int fail;   /* write_batch fails */
+  atomic_int hang;        /* write_batch waits until it is 0 again */
+  atomic_int inside;      /* threads that are in write_batch */
+  atomic_int fail;        /* write_batch fails */
+  weir_task_owner *owner; /* of detached tasks; NULL: none */
 } probe;
 
 static probe the_probe;
@@ -74,6 +75,10 @@ static weir_status probe_close(weir_sink *sink, const weir_call *call, weir_erro
   atomic_fetch_add(&the_probe.closes, 1);
   return WEIR_OK;
 }
+static weir_task_tracker *probe_tracker(weir_sink *sink) {
+  (void)sink;
+  return the_probe.owner ? weir_task_owner_tracker(the_probe.owner) : NULL;
+}
 static const weir_option no_options[] = {{0}};
 static const weir_sink_ops probe_ops = {.abi_version = WEIR_ABI_VERSION,
                                         .struct_size = sizeof(weir_sink_ops),
@@ -82,6 +87,7 @@ static const weir_sink_ops probe_ops = {.abi_version = WEIR_ABI_VERSION,
                                         .options = no_options,
                                         .create = probe_create,
                                         .release = probe_release,
+                                        .terminal_task_tracker = probe_tracker,
                                         .open = probe_open,
                                         .write_batch = probe_write,
                                         .schema = probe_schema,
@@ -131,6 +137,7 @@ static void count_room(void *ctx, uint32_t lane) {
 }
 
 static int64_t close_timeout = SOON;
+static bool with_tasks;
 
 static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_bytes,
                      int64_t write_timeout, int64_t flush_interval) {
@@ -138,6 +145,7 @@ static void stand_up(stand *s, uint32_t lanes, uint32_t actors, uint64_t queue_b
   static const base_log silent;
   memset(s, 0, sizeof(*s));
   memset(&the_probe, 0, sizeof(the_probe));
+  if (with_tasks) assert_int_equal(weir_task_owner_new(&the_probe.owner, NULL), WEIR_OK);
   s->schema = probe_schema_of = rows_schema("a: int64");
   s->ns =
       (weir_namespace){.struct_size = sizeof(s->ns), .pipeline = "p", .sink_id = "lake"};
@@ -514,6 +522,43 @@ static void test_a_new_generation_starts_with_an_empty_buffer(void **state) {
   stand_down(&s);
 }
 
+/* A task that a retired instance left counts until it ends, whichever instance is the present one, and the
+ * end of a run waits for it no longer than for a close. */
+static void test_detached_tasks_are_tracked_across_generations(void **state) {
+  (void)state;
+  stand s;
+  weir_error err = {0};
+  weir_task_guard *guard = NULL;
+  close_timeout = BASE_NS_PER_S / 2;
+  with_tasks = true;
+  stand_up(&s, 1, 1, 1 << 20, BASE_NS_PER_MS, SOON);
+  close_timeout = SOON;
+  with_tasks = false;
+  assert_int_equal(weir_task_guard_new(the_probe.owner, "an upload", &guard, NULL),
+                   WEIR_OK);
+  atomic_store(&the_probe.hang, 1);
+  task_actor_open_gate(s.actors[0], 1);
+  assert_int_equal(push(&s, 0, ONE, 0, NULL), WEIR_OK);
+  wait_for(&the_probe.inside, 1);
+  assert_true(task_actor_watch(s.actors[0], base_clock_mono() + SOON, &err));
+  assert_string_equal(task_actor_stuck(s.actors[0]), "write_batch");
+  assert_int_equal(task_actor_strays(s.actors[0]), 2);
+  atomic_store(&the_probe.hang, 0);
+  wait_for(&the_probe.released, 1);
+  weir_task_owner_free(the_probe.owner);
+  the_probe.owner = NULL;
+  assert_int_equal(task_actor_strays(s.actors[0]), 1);
+  assert_null(task_actor_stuck(s.actors[0]));
+  assert_int_equal(
+      task_actor_start(s.actors[0], make_sink(&s, 1, 2, 0), &s.binding, NULL), WEIR_OK);
+  assert_int_equal(task_actor_detached(s.actors[0]), 1);
+  assert_int_equal(stop(&s, 0, &err), WEIR_E_TIMEOUT);
+  assert_non_null(strstr(err.message, "an upload"));
+  weir_task_guard_drop(guard);
+  assert_int_equal(task_actor_strays(s.actors[0]), 0);
+  stand_down(&s);
+}
+
 static void test_stop_leaves_a_hung_thread_behind_and_names_its_call(void **state) {
   (void)state;
   stand s;
@@ -545,6 +590,7 @@ int main(void) {
       cmocka_unit_test(test_flush_follows_the_oldest_row_and_spares_an_empty_buffer),
       cmocka_unit_test(test_a_hung_write_retires_its_generation_and_the_next_goes_on),
       cmocka_unit_test(test_a_new_generation_starts_with_an_empty_buffer),
+      cmocka_unit_test(test_detached_tasks_are_tracked_across_generations),
       cmocka_unit_test(test_stop_leaves_a_hung_thread_behind_and_names_its_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include "connector/inside.h"
 
 #define MAX_RULES 8
-#define MAX_TARGETS 8
+#define MAX_TARGETS 16
 #define MAX_COUNTS 64
 
 typedef struct target {
