@@ -57,7 +57,7 @@ static void print_checked(yyjson_val *sink) {
   } else if (yyjson_is_obj(cursor)) {
     fputs("; cannot tell its artifacts", stdout);
   }
-  if (was_checked(sink, "rows")) {
+  if (yyjson_is_obj(cursor) && was_checked(sink, "rows")) {
     printf("; %s", cli_format_count(number_of(sink, "rows"), "row", "rows", count));
     if (number_of(sink, "rows_since"))
       printf(" since epoch %llu", number_of(sink, "rows_since"));
@@ -82,8 +82,9 @@ static void print_verified_sink(const char *name, yyjson_val *sink) {
   yyjson_arr_foreach(yyjson_obj_get(sink, "faults"), i, n, fault) {
     if (i == SHOWN) break;
     const char *artifact = text_of(fault, "artifact");
-    printf("    %s: %s%s%s\n", text_of(fault, "kind"), artifact, *artifact ? " " : "",
-           text_of(fault, "text"));
+    const char *kind = text_of(fault, "kind");
+    const char *between = !*artifact ? "" : strcmp(kind, "foreign") == 0 ? ": " : " ";
+    printf("    %s: %s%s%s\n", kind, artifact, between, text_of(fault, "text"));
   }
   print_more(faults);
   if (number_of(sink, "pending"))

@@ -163,8 +163,9 @@ enum { WEIR_VERIFY_DEEP = 1 /* contents too, however long that takes */ };
  * "cursor", "decided", "pending", "artifacts", "bytes", "rows", "rows_since", "orphans": {"artifacts",
  * "bytes"}, "fault_count", "faults": [{"kind", "checkpoint", "artifact", "text"}]}}}: WHAT is "cursor",
  * "artifacts", "content" or "rows"; `verified` counts sinks that checked something; `pending` epochs are
- * decided and not published yet; `rows` were compared from behind epoch `rows_since` to the cursor; KIND is
- * "cursor", "rows", "missing", "changed" or "foreign"; of many faults the first 1000 are given. */
+ * decided and not published yet, 0 where the cursor is at fault; `rows` were compared from behind epoch
+ * `rows_since` to the cursor; KIND is "cursor", "rows", "missing", "changed" or "foreign"; of many faults the
+ * first 1000 are given. */
 WEIR_API weir_status weir_pipeline_verify(const weir_config *config, uint32_t flags,
                                           weir_bytes *json, weir_error *err);
 

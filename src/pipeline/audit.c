@@ -142,9 +142,11 @@ static void on_published(void *ctx, const weir_cursor *attempt, uint64_t rows) {
 
 static void add_fault(audit_sink *s, const char *kind, uint64_t checkpoint,
                       const char *artifact, const char *text) {
+  /* A foreign target's text is a sentence of its own. */
+  const char *between = !artifact ? "" : strcmp(kind, "foreign") == 0 ? ": " : " ";
   if (!s->n_faults++)
-    snprintf(s->first, sizeof(s->first), "%s%s%s", artifact ? artifact : "",
-             artifact ? " " : "", text);
+    snprintf(s->first, sizeof(s->first), "%s%s%s", artifact ? artifact : "", between,
+             text);
   if (s->n_faults > AUDIT_LISTED) return;
   yyjson_mut_val *v = yyjson_mut_arr_add_obj(s->doc, s->faults);
   yyjson_mut_obj_add_str(s->doc, v, "kind", kind);
@@ -429,7 +431,8 @@ static weir_status add_verified(audit *a, audit_sink *s, yyjson_mut_val *sinks,
   add_checked(s, v);
   pipeline_json_cursor(a->doc, v, &s->verified.cursor);
   yyjson_mut_obj_add_uint(a->doc, v, "decided", decided ? decided->cursor.checkpoint : 0);
-  yyjson_mut_obj_add_uint(a->doc, v, "pending", s->verified.checked ? pending(a, s) : 0);
+  yyjson_mut_obj_add_uint(a->doc, v, "pending",
+                          s->verified.checked && !s->disagrees ? pending(a, s) : 0);
   yyjson_mut_obj_add_uint(a->doc, v, "artifacts", s->verified.artifacts);
   yyjson_mut_obj_add_uint(a->doc, v, "bytes", s->verified.bytes);
   if (!s->disagrees && s->verified.checked & WEIR_CHECKED_CURSOR) {

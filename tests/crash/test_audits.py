@@ -187,6 +187,7 @@ def test_a_target_that_was_put_back(tmp_path, weir_faults_bin):
     shutil.rmtree(case.folder / "out")
     sink = verify(case, status=4)
     assert "cursor" in kinds(sink) and "no cursor" in sink["faults"][-1]["text"]
+    assert sink["pending"] == 0
     shutil.copytree(case.folder / "backup", case.folder / "out")
     sink = verify(case, status=4)
     assert "cursor" in kinds(sink) and "put back" in sink["faults"][-1]["text"]
