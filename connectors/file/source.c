@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source `file`: its options and its table. */
 #include "source.h"
+#include "source_follow.h"
 #include "source_input.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 typedef struct file_source {
   const weir_host *host;
@@ -16,7 +18,14 @@ typedef struct file_source {
   bool stream;           /* standard input */
   weir_schema *inferred; /* now or by an earlier start; kept over open */
   bool infers;           /* as far as the options and files tell */
+  bool follows;
+  file_follow follow;
+  int64_t scan_at; /* when the folder is looked at next */
 } file_source;
+
+/* Between two looks at a folder: so long, and so many times what the last one took of the processor. */
+#define SCAN_NS 100000000
+#define SCAN_SHARE 20
 
 static const weir_option options[] = {
     {"path", WEIR_OPT_PATHS, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
@@ -45,7 +54,14 @@ static const weir_option options[] = {
      "character around fields that hold others; empty for none"},
     {"csv.null", WEIR_OPT_STRING, 0, "", 0, 0, NULL,
      "the text that means null when it is a whole field without quotes"},
-    {"follow", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "go on with what is added later"},
+    {"follow", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL,
+     "never end: go on with files that come, grow and are rotated; a line is read once "
+     "its "
+     "line end is there, and compressed and Arrow files must be moved into place "
+     "complete"},
+    {"on_loss", WEIR_OPT_ENUM, 0, "stop", 0, 0, "stop|skip",
+     "with follow, when a file was cut or removed before its end was read: stop, or warn "
+     "and go on without its rows"},
     {0}};
 
 static weir_status refuse(weir_error *err, const char *option, const char *value,
@@ -133,6 +149,9 @@ static weir_status check_stream(const weir_options *o, weir_error *err) {
   const char *name = weir_options_string(o, "format");
   if (weir_options_count(o, "path") > 1)
     return refuse(err, "path", "-", "standard input must be the only path");
+  if (weir_options_bool(o, "follow"))
+    return refuse(err, "follow", "true",
+                  "standard input is read until it ends in any case; leave it out");
   if (name == NULL)
     return refuse(err, "path", "-", "standard input needs option format: ndjson or csv");
   if (strcmp(name, "arrow") == 0) {
@@ -159,10 +178,9 @@ static weir_status check_options(const weir_options *o, file_format *format,
   const char *compression = weir_options_string(o, "compression");
   weir_status status;
   *format = 0;
-  if (weir_options_bool(o, "follow")) {
-    return refuse(err, "follow", "true",
-                  "not supported yet; run again when files have grown");
-  }
+  if (weir_options_given(o, "on_loss") && !weir_options_bool(o, "follow"))
+    return refuse(err, "on_loss", weir_options_string(o, "on_loss"),
+                  "it goes with follow: true alone");
   if (strcmp(compression, "auto") != 0 && strcmp(compression, "gzip") != 0 &&
       strcmp(compression, "zstd") != 0 && strcmp(compression, "none") != 0) {
     return refuse(err, "compression", compression, "expected auto, gzip, zstd or none");
@@ -241,6 +259,11 @@ static weir_status find_schema(file_source *s, const weir_options *o,
   if (weir_options_count(o, "schema") > 0) return given_schema(o, &ro->schema, err);
   if (ro->format != FILE_ARROW) {
     s->infers = ro->inferred = true;
+    if (s->inferred == NULL && files->n == 0) {
+      return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
+                            "no file to infer the schema from; write it down in option "
+                            "schema, or start when a first file is there");
+    }
     if (s->inferred == NULL) {
       weir_status status = file_infer_schema(files, ro, call, &s->inferred, err);
       if (status != WEIR_OK) return status;
@@ -301,6 +324,7 @@ static weir_status make_reader(file_source *s, const weir_options *o,
                                weir_error *err) {
   file_reader_options ro = {
       .batch_rows = weir_options_int(o, "batch_rows"),
+      .follow = weir_options_bool(o, "follow"),
       .slice = weir_options_given(o, "batch_rows"),
       .max_line = (uint64_t)weir_options_int(o, "max_line"),
       .stream = file_path_is_stream(weir_options_item(o, "path", 0)),
@@ -311,6 +335,13 @@ static weir_status make_reader(file_source *s, const weir_options *o,
   if (status == WEIR_OK) status = file_reader_new(&ro, reader, err);
   if (status == WEIR_OK) {
     *schema = ro.schema;
+    s->follows = ro.follow;
+    s->follow = (file_follow){
+        .options = o,
+        .host = s->host,
+        .arrow = ro.format == FILE_ARROW,
+        .compression = ro.compression,
+        .skip_losses = strcmp(weir_options_string(o, "on_loss"), "skip") == 0};
   } else {
     weir_schema_unref(ro.schema);
   }
@@ -402,16 +433,93 @@ static weir_status apply(const weir_bytes *position, file_list *files,
   return status == WEIR_OK ? check_missing(gone, missing, err) : status;
 }
 
+/* A log that is compressed after it was read is another file with the same rows. */
+static weir_status check_packing(const file_source *s, const file_list *named,
+                                 weir_error *err) {
+  const char *first = named->items[0].path;
+  for (size_t i = 1; i < named->n; i++) {
+    const char *path = named->items[i].path;
+    bool packed = file_packing_of(s->follow.compression, path) != FILE_PLAIN;
+    if (packed == (file_packing_of(s->follow.compression, first) != FILE_PLAIN)) continue;
+    return refuse(
+        err, "path", packed ? path : first,
+        "one of what is followed is compressed and another is not; if it is what "
+        "rotation makes of files that were read, its rows would come twice. "
+        "Narrow the path to one kind");
+  }
+  return WEIR_OK;
+}
+
+/* Files that came must be of the source's format, as those were that it began with. */
+static weir_status check_format(const file_source *s, weir_error *err) {
+  const weir_options *o = s->follow.options;
+  file_list named = {0};
+  file_reader_options ro = {0};
+  weir_status status = WEIR_OK;
+  bool fresh = false;
+  named.items = calloc(s->files.n + 1, sizeof(*named.items));
+  if (named.items == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for %zu files", s->files.n);
+  for (size_t i = 0; i < s->files.n; i++) {
+    const file_item *item = &s->files.items[i];
+    if (item->path == NULL || item->seen.aside) continue;
+    named.items[named.n++] = *item; /* borrowed */
+    fresh |= item->progress.covered == 0;
+  }
+  if (fresh) status = check_packing(s, &named, err);
+  if (fresh && status == WEIR_OK) status = find_format(o, &named, &ro.format, err);
+  if (fresh && status == WEIR_OK) status = csv_options(o, &named, &ro, err);
+  free(named.items);
+  return status;
+}
+
+static int64_t processor_ns(void) {
+  struct timespec t = {0};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Looks at a followed folder, knowing `files` and `gone`, and keeps what is found. */
+static weir_status scan(file_source *s, const file_list *files, const file_list *gone,
+                        weir_error *err) {
+  const weir_host *host = s->host;
+  file_list new_files = {0}, new_gone = {0};
+  int64_t begun = processor_ns();
+  weir_status status =
+      file_follow_scan(&s->follow, files, gone, &new_files, &new_gone, err);
+  if (status != WEIR_OK) return status;
+  int64_t wait = SCAN_SHARE * (processor_ns() - begun);
+  file_list_done(&s->files);
+  file_list_done(&s->gone);
+  s->files = new_files;
+  s->gone = new_gone;
+  s->at = 0;
+  s->scan_at = host->monotonic_ns(host->ctx) + (wait > SCAN_NS ? wait : SCAN_NS);
+  return WEIR_OK;
+}
+
+static weir_status scan_from(file_source *s, const weir_bytes *position,
+                             weir_error *err) {
+  file_list known = {0}, none = {0};
+  weir_status status = WEIR_OK;
+  if (position != NULL && position->release != NULL)
+    status = file_position_read(position, &known, err);
+  if (status == WEIR_OK) status = scan(s, &known, &none, err);
+  file_list_done(&known);
+  return status;
+}
+
 static weir_status open_source(weir_source *source, const weir_call *call,
                                const weir_options *o, const weir_bytes *position,
                                weir_error *err) {
   file_source *s = source->state, fresh = {.host = s->host, .inferred = s->inferred};
   file_list missing = {0};
+  bool follow = weir_options_bool(o, "follow");
   weir_status status = file_source_list(o, &fresh.files, &missing, err);
   fresh.stream = file_path_is_stream(weir_options_item(o, "path", 0));
-  if (status == WEIR_OK && !fresh.stream)
+  if (status == WEIR_OK && !follow && !fresh.stream)
     status = apply(position, &fresh.files, &missing, &fresh.gone, err);
-  if (status == WEIR_OK && fresh.files.n == 0 && fresh.gone.n == 0) {
+  if (status == WEIR_OK && !follow && fresh.files.n == 0 && fresh.gone.n == 0) {
     status = weir_error_set(err, WEIR_E_NOT_FOUND, 0, "path %s: no file matches",
                             weir_options_item(o, "path", 0));
   }
@@ -419,6 +527,8 @@ static weir_status open_source(weir_source *source, const weir_call *call,
     status =
         make_reader(&fresh, o, &fresh.files, call, &fresh.reader, &fresh.schema, err);
   }
+  if (status == WEIR_OK && follow) status = scan_from(&fresh, position, err);
+  if (status == WEIR_OK && follow) status = check_format(&fresh, err);
   s->inferred = fresh.inferred; /* it may have been inferred just now */
   if (status == WEIR_OK) {
     drop(s);
@@ -430,7 +540,7 @@ static weir_status open_source(weir_source *source, const weir_call *call,
   return status;
 }
 
-/* The files are those found at open: what came since is for the next run. */
+/* Without `follow` the files are those found at open: what came since is for the next run. */
 static weir_status seek(weir_source *source, const weir_call *call, const weir_bytes *to,
                         weir_error *err) {
   (void)call;
@@ -439,6 +549,10 @@ static weir_status seek(weir_source *source, const weir_call *call, const weir_b
   if (s->stream) {
     return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
                           "standard input cannot be read again");
+  }
+  if (s->follows) {
+    file_reader_close(s->reader);
+    return scan_from(s, to, err);
   }
   weir_status status = file_list_again(&s->files, &files, &missing, err);
   if (status == WEIR_OK) status = apply(to, &files, &missing, &gone, err);
@@ -457,34 +571,57 @@ static weir_status seek(weir_source *source, const weir_call *call, const weir_b
   return status;
 }
 
+static weir_status look_again(file_source *s, weir_error *err) {
+  weir_status status = scan(s, &s->files, &s->gone, err);
+  return status == WEIR_OK ? check_format(s, err) : status;
+}
+
+/* Reads the file at s->at. WEIR_READ_END: it is done, for now. */
+static weir_status read_file(file_source *s, const weir_call *call, int32_t *what,
+                             weir_batch **out, weir_error *err) {
+  file_item *item = &s->files.items[s->at];
+  weir_status status = WEIR_OK;
+  int32_t got = WEIR_READ_END;
+  if (!file_reader_is_open(s->reader)) {
+    bool more =
+        s->follows ? file_follow_has_more(item) : !(item->progress.flags & FILE_DONE);
+    if (more) status = file_reader_open(s->reader, item, err);
+    if (status != WEIR_OK) return status;
+    if (more && !file_reader_is_open(s->reader)) got = FILE_READ_CHANGED;
+  }
+  if (file_reader_is_open(s->reader))
+    status = file_reader_next(s->reader, call, &got, out, err);
+  if (status != WEIR_OK) return status;
+  if (got == FILE_READ_CHANGED) {
+    item->seen.wait = true;
+    got = WEIR_READ_END;
+  }
+  if (got == WEIR_READ_END) s->at++;
+  *what = got;
+  return WEIR_OK;
+}
+
 static weir_status read_batch(weir_source *source, const weir_call *call, int32_t *what,
                               weir_batch **out, weir_error *err) {
   file_source *s = source->state;
-  while (s->at < s->files.n) {
-    file_item *item = &s->files.items[s->at];
-    weir_status status;
-    int32_t got = 0;
-    if (!file_reader_is_open(s->reader)) {
-      if (item->progress.flags & FILE_DONE) {
-        s->at++;
-        continue;
-      }
-      status = file_reader_open(s->reader, item, err);
+  const weir_host *host = s->host;
+  for (;;) {
+    if (s->follows && !file_reader_is_open(s->reader) &&
+        host->monotonic_ns(host->ctx) >= s->scan_at) {
+      weir_status status = look_again(s, err);
       if (status != WEIR_OK) return status;
     }
-    status = file_reader_next(s->reader, call, &got, out, err);
+    if (s->at == s->files.n) break;
+    int32_t got = 0;
+    weir_status status = read_file(s, call, &got, out, err);
     if (status != WEIR_OK) return status;
+    if (got == WEIR_READ_END && weir_call_cancelled(call)) got = WEIR_READ_NOTHING;
     if (got != WEIR_READ_END) {
       *what = got;
       return WEIR_OK;
     }
-    s->at++;
-    if (weir_call_cancelled(call)) {
-      *what = WEIR_READ_NOTHING;
-      return WEIR_OK;
-    }
   }
-  *what = WEIR_READ_END;
+  *what = s->follows ? WEIR_READ_NOTHING : WEIR_READ_END;
   return WEIR_OK;
 }
 

@@ -29,7 +29,12 @@ enum {
   FILE_CUT = 2,  /* its last line has no line end, and was delivered */
   FILE_IPC = 4,  /* batches are counted, not bytes */
   FILE_PACKED =
-      8 /* compressed: it may not change, and rows are found by decompressing again */
+      8, /* compressed: it may not change, and rows are found by decompressing again */
+  /* follow: its `covered` bytes are a copy of what another file, whose rotation it seems to be, begins
+   * with; whoever reads that one on has read these */
+  FILE_COPY = 16,
+  FILE_SEEN =
+      32 /* follow, and alone: nothing of it was read, and it goes on under any name */
 };
 
 /* How far a file was read. covered == 0 and no flags: not at all. */
@@ -42,6 +47,20 @@ typedef struct file_progress {
                        text delivered */
 } file_progress;
 
+/* What scans of a followed folder remember of a file; zero without `follow`, and in no position. */
+typedef struct file_seen {
+  int64_t born, modified, changed; /* ns since 1970; 0: not known */
+  uint64_t tried; /* its size when all its complete lines had been read */
+  size_t match;   /* a scan's own: 1 + number of the known file that it is; 0: none */
+  uint8_t state;  /* a scan's own */
+  uint8_t absent; /* scans in a row in which it, or what it held, was not found */
+  bool quiet;     /* `changed` was so long ago that any later change shows in it */
+  bool aside;     /* `path` does not name it: what it once named has this name now */
+  bool other; /* beside a followed file, looks like its rotation, and is none of ours */
+  bool wait;  /* not to be read before the next scan */
+  bool followed; /* found by a scan, and not `other` */
+} file_seen;
+
 /* A file is who it is by device, inode and time of birth; the name is only a second try. */
 typedef struct file_item {
   char *
@@ -51,12 +70,18 @@ typedef struct file_item {
   uint32_t name; /* hash of the path */
   uint64_t size; /* when it was listed */
   file_progress progress;
+  file_seen seen;
 } file_item;
 
 typedef struct file_list {
   file_item *items;
   size_t n, room;
 } file_list;
+
+uint32_t file_name_hash(const char *path);
+/* Looks at one file; *there is false, and *item without a path, when there is no regular file. */
+weir_status file_item_look(const char *path, file_item *item, bool *there,
+                           weir_error *err);
 
 void file_list_done(file_list *list); /* zeroed is fine */
 /* Moves *item to the end of the list. */
@@ -75,10 +100,13 @@ bool file_path_is_stream(const char *path);
 weir_status file_list_again(const file_list *old, file_list *out, file_list *missing,
                             weir_error *err);
 
+uint64_t file_hash(const void *data, size_t size);
 /* XXH3 over the first and the last 16 KiB before `covered`, at the present content. */
 #define FILE_WINDOW 16384
 weir_status file_window_hash(int fd, const char *path, uint64_t covered, uint64_t *hash,
                              weir_error *err);
+/* Opens for reading. -1: the file that was listed is not under its name any more. */
+weir_status file_item_try(const file_item *item, int *fd, weir_error *err);
 /* Opens for reading and checks that it is still the file that was listed. */
 weir_status file_item_open(const file_item *item, int *fd, weir_error *err);
 
@@ -129,6 +157,7 @@ typedef struct file_reader_options {
   int64_t batch_rows;
   bool slice;  /* IPC batches of more rows are cut */
   bool stream; /* standard input: rows go out as they come, and no progress is kept */
+  bool follow; /* up to the listed size, and whole lines alone */
   uint64_t max_line;
   bool inferred;           /* the schema is: bad values are told with what to do */
   const char *compression; /* the option; a text that outlives the reader */
@@ -142,12 +171,15 @@ weir_status file_infer_schema(const file_list *files, const file_reader_options 
 weir_status file_reader_new(const file_reader_options *options, file_reader **out,
                             weir_error *err);
 void file_reader_free(file_reader *reader); /* NULL is a no-op */
-/* Goes to a file; the item must stay where it is until the next open, close or free. */
+/* Goes to a file; the item must stay where it is until the next open, close or free. With `follow` it is
+ * not open afterwards when the file is not there any more. */
 weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err);
 void file_reader_close(file_reader *reader);
 /* For tests: bytes read at once by readers that are made from now on. */
 void file_reader_set_block(size_t size);
 bool file_reader_is_open(const file_reader *reader);
+/* With `follow`: the file is not what was listed any more; nothing went out. */
+#define FILE_READ_CHANGED 100
 /* WEIR_READ_BATCH, WEIR_READ_NOTHING when the call is over, WEIR_READ_END once the file is done: it is
  * closed then. After a failure it is closed too, with its progress as before the call. */
 weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t *what,

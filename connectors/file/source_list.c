@@ -43,8 +43,12 @@ static weir_status file_error(weir_error *err, int errnum, const char *what,
   return weir_error_errno(err, errnum, "%s %s", what, path);
 }
 
-static uint32_t name_hash(const char *path) {
+uint32_t file_name_hash(const char *path) {
   return (uint32_t)XXH3_64bits(path, strlen(path));
+}
+
+static int64_t nanoseconds(const struct statx_timestamp *t) {
+  return t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
 static void identify(const struct statx *st, file_item *item) {
@@ -55,7 +59,10 @@ static void identify(const struct statx *st, file_item *item) {
   if (st->stx_mask & STATX_BTIME) {
     uint64_t time[2] = {(uint64_t)st->stx_btime.tv_sec, st->stx_btime.tv_nsec};
     item->born = (uint32_t)XXH3_64bits(time, sizeof(time)) | 1;
+    item->seen.born = nanoseconds(&st->stx_btime);
   }
+  item->seen.modified = nanoseconds(&st->stx_mtime);
+  item->seen.changed = nanoseconds(&st->stx_ctime);
 }
 
 static weir_status add_file(file_list *list, const char *path, const struct statx *st,
@@ -74,7 +81,7 @@ static weir_status add_file(file_list *list, const char *path, const struct stat
   item.path = strdup(path);
   if (item.path == NULL)
     return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
-  item.name = name_hash(path);
+  item.name = file_name_hash(path);
   identify(st, &item);
   weir_status status = file_list_add(list, &item, err);
   free(item.path);
@@ -89,6 +96,26 @@ static int stat_path(const char *path, struct statx *st) {
   return statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, st);
 }
 
+weir_status file_item_look(const char *path, file_item *item, bool *there,
+                           weir_error *err) {
+  struct statx st;
+  *item = (file_item){0};
+  *there = false;
+  if (stat_path(path, &st) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES)
+      return WEIR_OK;
+    return weir_error_errno(err, errno, "cannot look at %s", path);
+  }
+  if (!S_ISREG(st.stx_mode)) return WEIR_OK;
+  item->path = strdup(path);
+  if (item->path == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
+  item->name = file_name_hash(path);
+  identify(&st, item);
+  *there = true;
+  return WEIR_OK;
+}
+
 /* What glob met: it gives its callback no context of ours. */
 static _Thread_local int list_errno;
 
@@ -100,7 +127,9 @@ static int on_list_error(const char *path, int errnum) {
   return 1;
 }
 
-static weir_status add_matches(file_list *list, const char *pattern, weir_error *err) {
+/* With `follow` a name that is gone before it is looked at is one that has not come yet. */
+static weir_status add_matches(file_list *list, const char *pattern, bool follow,
+                               weir_error *err) {
   glob_t found = {0};
   weir_status status = WEIR_OK;
   struct statx st;
@@ -115,7 +144,8 @@ static weir_status add_matches(file_list *list, const char *pattern, weir_error 
   for (size_t i = 0; status == WEIR_OK && code == 0 && i < found.gl_pathc; i++) {
     const char *path = found.gl_pathv[i];
     if (stat_path(path, &st) != 0) {
-      status = file_error(err, errno, "cannot look at", path);
+      if (!follow || (errno != ENOENT && errno != ENOTDIR))
+        status = file_error(err, errno, "cannot look at", path);
     } else if (!S_ISDIR(st.stx_mode)) { /* a folder that a wildcard meets is not meant */
       status = add_file(list, path, &st, err);
     }
@@ -125,7 +155,7 @@ static weir_status add_matches(file_list *list, const char *pattern, weir_error 
 }
 
 static weir_status add_missing(file_list *missing, const char *path, weir_error *err) {
-  file_item item = {.path = strdup(path), .name = name_hash(path)};
+  file_item item = {.path = strdup(path), .name = file_name_hash(path)};
   if (item.path == NULL)
     return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a path");
   weir_status status = file_list_add(missing, &item, err);
@@ -143,7 +173,7 @@ static weir_status add_stream(file_list *list, weir_error *err) {
 }
 
 static weir_status add_path(file_list *list, file_list *missing, const char *path,
-                            weir_error *err) {
+                            bool follow, weir_error *err) {
   struct statx st;
   if (file_path_is_stream(path)) return add_stream(list, err);
   if (stat_path(path, &st) == 0) return add_file(list, path, &st, err);
@@ -157,7 +187,7 @@ static weir_status add_path(file_list *list, file_list *missing, const char *pat
                           "path %s: ** is not supported; give one pattern a folder level",
                           path);
   }
-  return add_matches(list, path, err);
+  return add_matches(list, path, follow, err);
 }
 
 static int by_path(const void *a, const void *b) {
@@ -198,9 +228,10 @@ static weir_status drop_twins(file_list *list, weir_error *err) {
 weir_status file_source_list(const weir_options *options, file_list *out,
                              file_list *missing, weir_error *err) {
   size_t n = weir_options_count(options, "path");
+  bool follow = weir_options_bool(options, "follow");
   weir_status status = WEIR_OK;
   for (size_t i = 0; status == WEIR_OK && i < n; i++) {
-    status = add_path(out, missing, weir_options_item(options, "path", i), err);
+    status = add_path(out, missing, weir_options_item(options, "path", i), follow, err);
   }
   if (status != WEIR_OK) return status;
   if (out->n > 1) qsort(out->items, out->n, sizeof(*out->items), by_path);
@@ -241,6 +272,10 @@ static weir_status read_window(int fd, const char *path, uint8_t *to, size_t siz
   return WEIR_OK;
 }
 
+uint64_t file_hash(const void *data, size_t size) {
+  return XXH3_64bits(data, size);
+}
+
 weir_status file_window_hash(int fd, const char *path, uint64_t covered, uint64_t *hash,
                              weir_error *err) {
   uint8_t window[2 * FILE_WINDOW];
@@ -249,28 +284,54 @@ weir_status file_window_hash(int fd, const char *path, uint64_t covered, uint64_
   weir_status status = read_window(fd, path, window, head, 0, err);
   if (status == WEIR_OK)
     status = read_window(fd, path, window + head, tail, covered - tail, err);
-  if (status == WEIR_OK) *hash = XXH3_64bits(window, head + tail);
+  if (status == WEIR_OK) *hash = file_hash(window, head + tail);
+  return status;
+}
+
+static bool same_file(const file_item *a, const file_item *b) {
+  return a->device == b->device && a->inode == b->inode && a->born == b->born;
+}
+
+/* *same: whether the open file is the one that was listed. */
+static weir_status check_file(const file_item *item, int fd, bool *same,
+                              weir_error *err) {
+  struct statx st;
+  file_item now = {0};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
+    return weir_error_errno(err, errno, "cannot look at %s", item->path);
+  identify(&st, &now);
+  *same = same_file(&now, item);
+  return WEIR_OK;
+}
+
+weir_status file_item_try(const file_item *item, int *fd, weir_error *err) {
+  bool same = false;
+  int opened = open(item->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (opened < 0 && errno != ENOENT && errno != ENOTDIR)
+    return file_error(err, errno, "cannot open", item->path);
+  weir_status status = opened < 0 ? WEIR_OK : check_file(item, opened, &same, err);
+  if (opened >= 0 && !same) {
+    close(opened);
+    opened = -1;
+  }
+  if (status == WEIR_OK) *fd = opened;
   return status;
 }
 
 weir_status file_item_open(const file_item *item, int *fd, weir_error *err) {
-  struct statx st;
-  file_item now = {0};
+  bool same = false;
   int opened = open(item->path, O_RDONLY | O_CLOEXEC);
   if (opened < 0) return file_error(err, errno, "cannot open", item->path);
-  if (statx(opened, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0) {
-    weir_status status = weir_error_errno(err, errno, "cannot look at %s", item->path);
-    close(opened);
-    return status;
-  }
-  identify(&st, &now);
-  if (now.device != item->device || now.inode != item->inode || now.born != item->born) {
-    close(opened);
-    return weir_error_set(
+  weir_status status = check_file(item, opened, &same, err);
+  if (status == WEIR_OK && !same) {
+    status = weir_error_set(
         err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
         "file %s was replaced by another file since the run began; run again",
         item->path);
   }
-  *fd = opened;
-  return WEIR_OK;
+  if (status == WEIR_OK)
+    *fd = opened;
+  else
+    close(opened);
+  return status;
 }

@@ -5,7 +5,7 @@
  *   "WFIL", uint32 version, varint number of files, then each file:
  *     uint8 flags (FILE_*), varint device, varint inode, uint32 born, uint32 name,
  *     varint covered, uint64 hash, varint count, varint row,
- *     and when it is not done: varint length, path
+ *     and when it is neither done nor just seen: varint length, path
  *   uint64 XXH3 of all before
  *
  * Version 1 is the same without FILE_PACKED, and still read.
@@ -23,6 +23,7 @@
 #include <xxhash.h>
 
 #include "source.h"
+#include "source_index.h"
 
 #define VERSION 2
 #define HEAD_SIZE 8
@@ -46,7 +47,9 @@ static uint8_t *put_fixed(uint8_t *p, uint64_t value, int bytes) {
 }
 
 static uint8_t *put_item(uint8_t *p, const file_item *item) {
-  *p++ = item->progress.flags;
+  bool unread = item->progress.covered == 0;
+  uint8_t flags = unread ? FILE_SEEN : item->progress.flags;
+  *p++ = flags;
   p = put_varint(p, item->device);
   p = put_varint(p, item->inode);
   p = put_fixed(p, item->born, 4);
@@ -55,7 +58,7 @@ static uint8_t *put_item(uint8_t *p, const file_item *item) {
   p = put_fixed(p, item->progress.hash, 8);
   p = put_varint(p, item->progress.count);
   p = put_varint(p, item->progress.row);
-  if (!(item->progress.flags & FILE_DONE)) {
+  if (!(flags & (FILE_DONE | FILE_SEEN))) {
     size_t n = strlen(item->path);
     if (n > MAX_PATH_TEXT) n = MAX_PATH_TEXT; /* for messages only */
     p = put_varint(p, n);
@@ -67,6 +70,7 @@ static uint8_t *put_item(uint8_t *p, const file_item *item) {
 
 static bool was_read(const file_item *item) {
   const file_progress *progress = &item->progress;
+  if (item->seen.followed && progress->covered == 0) return true;
   return progress->covered > 0 &&
          (progress->flags & FILE_DONE || !(progress->flags & (FILE_IPC | FILE_PACKED)) ||
           progress->count > 0 || progress->row > 0);
@@ -151,13 +155,14 @@ static weir_status get_item(struct input *in, file_item *item, weir_error *err) 
   item->progress.hash = get_fixed(in, 8);
   item->progress.count = get_varint(in);
   item->progress.row = get_varint(in);
-  uint8_t known = FILE_DONE | FILE_CUT | FILE_IPC | (in->version > 1 ? FILE_PACKED : 0);
+  uint8_t known = FILE_DONE | FILE_CUT | FILE_IPC;
+  if (in->version > 1) known |= FILE_PACKED | FILE_COPY | FILE_SEEN;
   if (item->progress.flags & ~known || item->progress.covered > INT64_MAX ||
       item->progress.count > INT64_MAX || item->progress.row > INT64_MAX ||
-      item->progress.covered == 0) {
+      (item->progress.covered == 0) != (item->progress.flags == FILE_SEEN)) {
     in->bad = true;
   }
-  if (in->bad || item->progress.flags & FILE_DONE) return WEIR_OK;
+  if (in->bad || item->progress.flags & (FILE_DONE | FILE_SEEN)) return WEIR_OK;
   uint64_t n = get_varint(in);
   if (in->bad || n > MAX_PATH_TEXT || n > (uint64_t)(in->end - in->p)) {
     in->bad = true;
@@ -217,7 +222,7 @@ weir_status file_position_describe(const weir_bytes *position, weir_bytes *out,
   for (size_t i = 0; i < list.n && used < sizeof(text); i++) {
     const file_item *item = &list.items[i];
     const file_progress *progress = &item->progress;
-    if (progress->flags & FILE_DONE || ++open > NAMED) continue;
+    if (progress->flags & (FILE_DONE | FILE_SEEN) || ++open > NAMED) continue;
     /* The end of a path tells more than its beginning. */
     size_t size = strlen(item->path), most = 100;
     const char *path = size > most ? item->path + size - most : item->path;
@@ -312,11 +317,13 @@ static void take(file_item *known) {
 
 /* The second try, by name: devices get other numbers after a restart of the machine, and folders are
  * restored from backups. The same name with the same bytes is the same file. */
-static weir_status match_by_name(file_item *item, file_list *known, weir_error *err) {
-  for (size_t i = 0; i < known->n; i++) {
-    file_item *k = &known->items[i];
+static weir_status match_by_name(file_item *item, file_list *known,
+                                 const file_index *names, weir_error *err) {
+  for (size_t i = file_index_find(names, item->name, 0);
+       file_index_has(names, i, item->name, 0); i++) {
+    file_item *k = &known->items[names->entries[i].at];
     bool same = false;
-    if (is_taken(k) || k->name != item->name) continue;
+    if (is_taken(k)) continue;
     weir_status status = same_bytes(item, &k->progress, &same, err);
     if (status != WEIR_OK) return status;
     if (!same) continue; /* another file under an old name, as rotation leaves them */
@@ -326,6 +333,22 @@ static weir_status match_by_name(file_item *item, file_list *known, weir_error *
     return WEIR_OK;
   }
   return WEIR_OK;
+}
+
+static weir_status match_by_names(file_list *listed, file_list *known, weir_error *err) {
+  file_index names = {0};
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; status == WEIR_OK && i < known->n; i++) {
+    if (!is_taken(&known->items[i]))
+      status = file_index_add(&names, known->items[i].name, 0, i, err);
+  }
+  file_index_sort(&names);
+  for (size_t i = 0; status == WEIR_OK && i < listed->n; i++) {
+    if (listed->items[i].progress.covered == 0)
+      status = match_by_name(&listed->items[i], known, &names, err);
+  }
+  file_index_done(&names);
+  return status;
 }
 
 /* Drops what was found again, and what is done and gone for long. */
@@ -354,11 +377,7 @@ weir_status file_position_match(file_list *listed, file_list *known, weir_error 
     status = continue_file(item, k, err);
     if (status == WEIR_OK) take(k);
   }
-  for (size_t i = 0; status == WEIR_OK && i < listed->n; i++) {
-    if (listed->items[i].progress.covered == 0) {
-      status = match_by_name(&listed->items[i], known, err);
-    }
-  }
+  if (status == WEIR_OK) status = match_by_names(listed, known, err);
   for (size_t i = 0; status == WEIR_OK && i < known->n; i++) {
     const file_item *k = &known->items[i];
     if (is_taken(k) || k->progress.flags & FILE_DONE) continue;

@@ -30,6 +30,10 @@ struct file_reader {
   size_t room, start, have;
   bool at_end, ends_cut; /* no more bytes; the last one is no line end */
   bool broken;           /* a stream that failed: what was read of it is gone */
+  /* A file that may grow: no byte behind `bound` is read, and what goes out was read while the file began
+   * with the `kept` bytes of this hash. */
+  bool grows, changed;
+  uint64_t bound, kept, kept_hash;
   /* IPC */
   weir_ipc_reader *ipc;
   weir_batch *held; /* a batch of which rows from progress.row on are left */
@@ -164,6 +168,21 @@ static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *er
   return status == WEIR_OK ? status : in_file(reader, item, status, err);
 }
 
+/* Whether the file still begins with what was read of it: it may have been cut and written anew since. */
+static weir_status check_kept(file_reader *reader, weir_error *err) {
+  uint64_t hash = 0;
+  if (!reader->grows || reader->kept == 0) return WEIR_OK;
+  weir_status status =
+      file_window_hash(reader->fd, reader->item->path, reader->kept, &hash, err);
+  reader->changed |= status == WEIR_E_BAD_DATA || (!status && hash != reader->kept_hash);
+  return status == WEIR_E_BAD_DATA ? WEIR_OK : status;
+}
+
+/* Bad rows may be a mixture of what the file held before it was cut, and after. */
+static bool is_mixed(file_reader *reader) {
+  return check_kept(reader, NULL) == WEIR_OK && reader->changed;
+}
+
 static weir_status make_room(file_reader *reader, weir_error *err) {
   size_t left = reader->have - reader->start;
   if (left > 0 && reader->start > 0)
@@ -186,10 +205,19 @@ static weir_status fill(file_reader *reader, bool *wait, weir_error *err) {
   weir_status status = make_room(reader, err);
   if (status != WEIR_OK) return status;
   uint8_t *to = reader->buf + reader->have;
-  status =
-      file_input_read(reader->input, to, reader->room - reader->have, &got, wait, err);
+  size_t want = reader->room - reader->have;
+  if (reader->grows) {
+    uint64_t left = reader->bound - file_input_offset(reader->input);
+    if (want > left) want = (size_t)left;
+  }
+  if (want > 0) status = file_input_read(reader->input, to, want, &got, wait, err);
   if (status != WEIR_OK || *wait) return status;
   reader->at_end = got == 0;
+  reader->changed |= reader->grows && got == 0 && want > 0;
+  if (reader->grows && reader->kept == 0 && got > 0) {
+    reader->kept = got < FILE_WINDOW ? got : FILE_WINDOW;
+    reader->kept_hash = file_hash(to, (size_t)reader->kept);
+  }
   if (got > 0) reader->ends_cut = to[got - 1] != '\n';
   reader->have += got;
   return WEIR_OK;
@@ -297,12 +325,19 @@ weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *e
         "file %s was begun in another format; set `format` and `compression` back",
         item->path);
   }
-  weir_status status = reader->options.stream ? open_stream(reader, &reader->fd, err)
-                                              : file_item_open(item, &reader->fd, err);
-  if (status != WEIR_OK) return status;
+  weir_status status = reader->options.stream   ? open_stream(reader, &reader->fd, err)
+                       : reader->options.follow ? file_item_try(item, &reader->fd, err)
+                                                : file_item_open(item, &reader->fd, err);
+  if (status != WEIR_OK || reader->fd < 0) return status;
   reader->item = item;
+  reader->grows = reader->options.follow && !ipc && reader->packing == FILE_PLAIN;
+  reader->bound = item->size;
+  reader->kept = item->progress.covered;
+  reader->kept_hash = item->progress.hash;
+  reader->changed = false;
   status = open_input(reader, item, err);
-  if (status != WEIR_OK) file_reader_close(reader);
+  if (status == WEIR_E_BAD_DATA && is_mixed(reader)) status = WEIR_OK;
+  if (status != WEIR_OK || reader->changed) file_reader_close(reader);
   return status;
 }
 
@@ -317,7 +352,7 @@ static void note_lines(file_reader *reader) {
     return;
   }
   progress->covered = file_rows_offset(reader->rows);
-  progress->flags = end && reader->ends_cut ? FILE_CUT : 0;
+  progress->flags = end && reader->ends_cut && !reader->grows ? FILE_CUT : 0;
 }
 
 /* Hashes what is delivered now. With every batch, so that a position can be written at any time, also
@@ -325,35 +360,47 @@ static void note_lines(file_reader *reader) {
 static weir_status settle(file_reader *reader, weir_error *err) {
   file_progress *progress = &reader->item->progress;
   if (reader->packing != FILE_PLAIN || progress->covered == 0) return WEIR_OK;
-  return file_window_hash(reader->fd, reader->item->path, progress->covered,
-                          &progress->hash, err);
+  weir_status status = file_window_hash(reader->fd, reader->item->path, progress->covered,
+                                        &progress->hash, err);
+  if (status == WEIR_E_BAD_DATA && reader->grows) {
+    reader->changed = true;
+    return WEIR_OK;
+  }
+  if (status == WEIR_OK) status = check_kept(reader, err); /* the hash first */
+  reader->kept = progress->covered;
+  reader->kept_hash = progress->hash;
+  return status;
 }
 
-/* The file's end, with all its rows out. */
+/* The file's end, with all its rows out. With `follow` a last line without line end waits for it. */
 static void finish(file_reader *reader) {
-  reader->item->progress.flags |= FILE_DONE;
+  if (!reader->grows || reader->item->progress.covered == reader->bound)
+    reader->item->progress.flags |= FILE_DONE;
+  reader->item->seen.tried = reader->item->size;
   file_reader_close(reader);
 }
 
 /* Lines go out, or the end is reached: notes how far that is. With the last batch the file is done at
  * once, so that from then on it may be deleted. */
-static weir_status give_lines(file_reader *reader, weir_error *err) {
+static weir_status give_lines(file_reader *reader, bool end, weir_error *err) {
   struct stat st;
   bool wait = false;
   weir_status status = WEIR_OK;
   if (reader->start == reader->have && !reader->at_end && !reader->options.stream) {
     if (reader->packing != FILE_PLAIN) {
       status = fill(reader, &wait, err);
+    } else if (reader->grows) {
+      reader->at_end = file_input_offset(reader->input) == reader->bound;
     } else {
       reader->at_end = fstat(reader->fd, &st) == 0 &&
                        (uint64_t)st.st_size == file_input_offset(reader->input);
     }
   }
   if (status != WEIR_OK) return status;
-  bool end = reader->at_end && reader->start == reader->have;
+  end |= reader->at_end && reader->start == reader->have;
   note_lines(reader);
   status = settle(reader, err);
-  if (status == WEIR_OK && end) finish(reader);
+  if (status == WEIR_OK && end && !reader->changed) finish(reader);
   return status;
 }
 
@@ -373,9 +420,9 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
   weir_status status = WEIR_OK;
   for (;;) {
     size_t used = 0;
-    status =
-        file_rows_feed(reader->rows, reader->buf + reader->start,
-                       reader->have - reader->start, reader->at_end, &used, &batch, err);
+    status = file_rows_feed(reader->rows, reader->buf + reader->start,
+                            reader->have - reader->start,
+                            reader->at_end && !reader->grows, &used, &batch, err);
     if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
     reader->start += used;
     if (batch == NULL && reader->at_end) {
@@ -383,13 +430,13 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
       if (status != WEIR_OK) return status;
       if (batch == NULL) {
         *what = WEIR_READ_END;
-        return give_lines(reader, err);
+        return give_lines(reader, true, err);
       }
     }
     if (batch != NULL) {
       *what = WEIR_READ_BATCH;
       *out = batch;
-      return give_lines(reader, err);
+      return give_lines(reader, false, err);
     }
     bool wait = false;
     status = fill(reader, &wait, err);
@@ -482,12 +529,14 @@ weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t
   weir_status status = reader->options.format == FILE_ARROW
                            ? next_ipc(reader, &got, &batch, err)
                            : next_lines(reader, call, &got, &batch, err);
-  if (status != WEIR_OK) {
+  if (status == WEIR_E_BAD_DATA && is_mixed(reader)) status = WEIR_OK;
+  if (status != WEIR_OK || reader->changed) {
     /* nothing went out: the next call begins anew where this one did */
     weir_batch_unref(batch);
     file_reader_close(reader);
     reader->broken = reader->options.stream;
     item->progress = before;
+    if (status == WEIR_OK) *what = FILE_READ_CHANGED;
     return status;
   }
   *what = got;

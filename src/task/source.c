@@ -182,16 +182,17 @@ static int read_once(task_source *s) {
 static void *source_main(void *arg) {
   task_source *s = arg;
   int64_t nothing = 0; /* how long to wait before the next read */
+  int64_t read_at = 0; /* until when; barriers that come more often do not put it off */
   task_lane_wish wish = {0};
   for (;;) {
     int idle = s->failed || s->ended || wish.stopped;
-    int64_t until = idle ? BASE_FOREVER : nothing ? base_deadline(nothing) : 0;
+    int64_t until = idle ? BASE_FOREVER : read_at;
     task_lane_wishes(s->config.lane, until, idle, &wish);
     if (wish.finished) break;
     tell_committed(s);
     if (wish.seek) {
       seek(s);
-      nothing = 0;
+      nothing = read_at = 0;
       wish.stopped = 0;
       continue;
     }
@@ -203,6 +204,7 @@ static void *source_main(void *arg) {
     } else {
       nothing = !read_once(s) ? 0 : nothing ? nothing * 2 : NOTHING_WAIT_MIN;
       if (nothing > READ_WAIT) nothing = READ_WAIT;
+      read_at = nothing ? base_deadline(nothing) : 0;
     }
   }
   weir_error error = {0};

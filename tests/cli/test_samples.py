@@ -23,7 +23,7 @@ def samples(weir):
 
 def test_all_are_checked(weir, tmp_path):
     known = samples(weir)
-    assert set(known) >= {"numbers", "ndjson", "csv", "look", "push"}
+    assert set(known) >= {"numbers", "ndjson", "csv", "look", "push", "follow"}
     listed = weir("init").stdout
     for name, sample in known.items():
         assert f"  {name} " in listed and sample["text"] in listed

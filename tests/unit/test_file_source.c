@@ -420,7 +420,7 @@ static void test_refused_options(void **state) {
       {"x.txt", {NULL}, "its name does not tell the format; give option format"},
       {"x.ndjson", {"format", "xml"}, "'xml' is unknown; the formats known are"},
       {"x.ndjson", {"csv.null", "NA"}, "option csv.null: given: it goes with format csv"},
-      {"x.ndjson", {"follow", "true"}, "option follow: true: not supported yet"},
+      {"x.ndjson", {"on_loss", "skip"}, "option on_loss: skip: it goes with follow"},
       {"x.ndjson", {"schema", "guess"}, "option schema: guess: expected a mapping"},
       {"x.ndjson", {"compression", "lz4"}, "compression: lz4: expected auto, gzip"},
       {"x.parquet.gz", {NULL}, "reading parquet is not supported yet"},

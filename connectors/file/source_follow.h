@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following a folder: what has become of the files of which something was read.
+ *
+ * What was delivered of a file is the bytes that it begins with, so progress goes with bytes. Of all files
+ * that begin with the same bytes exactly one goes on behind them, and which one makes no difference.
+ *
+ *   the same inode                     the same file, under whatever name of its folder
+ *   its inode is gone                  the file of its name, or a rotation of it, with the same bytes
+ *   its inode holds other bytes        cut and written anew: the rotation with the same bytes goes on for
+ *                                      it, and it begins again
+ *   a rotation that holds the bytes    a copy in the making: it waits until it is seen what becomes of the
+ *   of a file which is as it was       two
+ *
+ * A file is never read beyond the size that it was listed with, and what lies beside it is looked at after
+ * that. So a copy that was not there yet when a file was listed, holds all that can be read of that file
+ * before the next scan: a position that knows no copy is covered by every copy made later.
+ *
+ * Whatever changes under the eyes of a scan, or cannot be found, waits for further scans: a name that moves
+ * while a folder is read may be missed.
+ */
+#ifndef CONNECTORS_FILE_SOURCE_FOLLOW_H
+#define CONNECTORS_FILE_SOURCE_FOLLOW_H
+
+#include "source.h"
+#include "source_around.h"
+
+/* So many scans in a row must miss something before it is gone. */
+#define FILE_ABSENT_MAX 5
+
+typedef struct file_follow {
+  const weir_options *options;
+  const weir_host *host;
+  bool arrow;
+  const char *compression; /* the option */
+  bool
+      skip_losses; /* rows that cannot be read any more are told and given up; else an error */
+} file_follow;
+
+/* What is there now, given what is known: the files with their progress, and those that are done and gone,
+ * oldest first. Both outputs are new lists, and empty after a failure. */
+weir_status file_follow_scan(const file_follow *follow, const file_list *files,
+                             const file_list *gone, file_list *out_files,
+                             file_list *out_gone, weir_error *err);
+/* Whether the file has rows for a read before the next scan. */
+bool file_follow_has_more(const file_item *item);
+
+/* ---- inside (source_follow.c, source_copies.c) */
+
+enum {
+  FILE_FRESH = 0, /* nothing of it was delivered, as far as is known yet */
+  FILE_KEPT = 1,  /* it goes on from its progress, or waits with it */
+  FILE_LOST = 2   /* it does not hold what was read of it any more */
+};
+
+typedef enum file_verdict { FILE_SAME, FILE_DIFFERENT, FILE_DOUBT } file_verdict;
+
+typedef struct file_known {
+  const file_item *item;
+  bool gone, taken;
+} file_known;
+
+typedef struct file_scan {
+  const file_follow *follow;
+  int64_t started; /* ns since 1970 */
+  file_known *known;
+  size_t n_known;
+  file_list now;
+  file_around around;
+  file_index known_inodes, known_names; /* (inode, device), (name, 0) -> known */
+  file_index inodes, names;             /* the same -> now */
+  file_index
+      bases; /* (name, 0): what files that were followed out of `path` were called */
+  file_index rotated; /* (name, 0) -> now, for what may be a rotation of that name */
+} file_scan;
+
+/* Whether the file begins with the bytes of a progress. */
+weir_status file_compare(const file_item *item, uint64_t covered, uint64_t hash,
+                         file_verdict *out, weir_error *err);
+/* Arrow and compressed files come complete, and stay as they are. */
+bool file_comes_whole(const file_follow *follow, const char *path);
+bool file_is_rotation(const char *path, const char *name);
+/* Gives the progress to a rotation of `name` that begins with the same bytes, if there is one. */
+weir_status file_find_copy(file_scan *scan, uint32_t name, const file_progress *progress,
+                           bool *found, weir_error *err);
+/* Decides about all that is fresh: new, a copy, or none of ours. */
+weir_status file_hold_copies(file_scan *scan, weir_error *err);
+#endif

@@ -1,0 +1,11 @@
+"""A folder that is followed while its files are rotated and weir is killed. tests/long has the large version."""
+
+import pytest
+from follow import Followed
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_exact_rows(seed, tmp_path, weir_bin):
+    case = Followed(tmp_path, weir_bin, seed, files=60)
+    case.run_killed(6, longest=0.5)
+    case.check_rows()
