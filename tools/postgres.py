@@ -9,6 +9,7 @@ them can meet. initdb refuses root: as root the server runs as user postgres, el
 `locked` has the password "s3cr3t-%&-word" and needs it; every other role is let in without.
 """
 
+import ctypes
 import os
 import pathlib
 import pwd
@@ -76,7 +77,13 @@ class Server:
         command = [self.bin / "postgres", "-D", self.data, "-k", self.folder, *settings]
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.options
+                [str(part) for part in command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                # Whoever started it may be killed: PR_SET_PDEATHSIG, prctl(2).
+                preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGQUIT),
+                **self.options,
             )
         for _ in range(600):
             ready = [self.bin / "pg_isready", "-q", "-t", "1", "-h", self.folder]

@@ -6,6 +6,7 @@ the expiry itself is what is tested, it lasts a second.
 """
 
 import itertools
+import json
 import pathlib
 import re
 import signal
@@ -247,6 +248,16 @@ def test_standby_takes_over_from_the_dead(tmp_path, weir_faults_bin, server):
     second = case.end(second)
     assert second.returncode == 0 and "takes over" in second.stderr, second.stderr
     assert "standing by" not in second.stderr, "it says so once"
+    case.check()
+    case.check_clean()
+
+
+def test_first_starts_together(case):
+    """The tables are made once, and each row is delivered by whoever comes first."""
+    together = [Case.start(case) for _ in range(4)]
+    done = [case.end(process) for process in together]
+    assert [process.returncode for process in done] == [0] * 4, [process.stderr for process in done]
+    assert sorted(json.loads(process.stdout)["rows"] for process in done) == [0, 0, 0, case.rows]
     case.check()
     case.check_clean()
 

@@ -248,8 +248,9 @@ static void assert_no_password(const stores_fixture *f, weir_status status) {
 
 static void test_passwords_are_in_no_message(void **state) {
   stores_fixture *f = *state;
+  static const char percent[] = "postgresql://locked:" PASSWORD "@/postgres";
   static const char *const bad[] = {
-      "postgresql://locked:" PASSWORD "@/postgres", /* % is no escape */
+      percent, /* it begins no escape there */
       "postgresql://locked:s3cr3t-word@[::1/postgres",
       "postgresql://locked:s3cr3t-word@localhost:none/postgres",
       "postgresql://locked:s3cr3t-word@localhost/postgres?s3cr3t=word",
