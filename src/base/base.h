@@ -72,8 +72,12 @@ typedef struct base_buf {
   size_t size, capacity;
 } base_buf;
 
-weir_status base_buf_reserve(base_buf *buf, size_t extra,
-                             weir_error *err); /* room for extra more */
+weir_status base_buf_grow(base_buf *buf, size_t extra, weir_error *err);
+/* Room for `extra` more. */
+static inline weir_status base_buf_reserve(base_buf *buf, size_t extra, weir_error *err) {
+  if (buf->data != NULL && extra <= buf->capacity - buf->size) return WEIR_OK;
+  return base_buf_grow(buf, extra, err);
+}
 weir_status base_buf_append(base_buf *buf, const void *data, size_t size,
                             weir_error *err);
 weir_status base_buf_append_str(base_buf *buf, const char *text, weir_error *err);

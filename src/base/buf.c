@@ -49,7 +49,7 @@ char *base_format(weir_error *err, const char *fmt, ...) {
   return NULL;
 }
 
-weir_status base_buf_reserve(base_buf *buf, size_t extra, weir_error *err) {
+weir_status base_buf_grow(base_buf *buf, size_t extra, weir_error *err) {
   size_t need = 0;
   if (!base_add_size(buf->size, extra, &need)) {
     return weir_error_set(err, WEIR_E_NOMEM, 0,

@@ -263,8 +263,12 @@ format_result format_timestamp_parse(const uint8_t *text, size_t n, int32_t unit
   return FORMAT_OK;
 }
 
-static char *put_digits(char *p, int64_t value, int digits) {
-  for (int i = digits - 1; i >= 0; i--, value /= 10) p[i] = (char)('0' + value % 10);
+static inline char *put_digits(char *p, int64_t value, int digits) {
+  uint64_t left = (uint64_t)value;
+  int i = digits;
+  for (; i >= 2; i -= 2, left /= 100)
+    format_pair_write(p + i - 2, (unsigned)(left % 100));
+  if (i > 0) *p = (char)('0' + left % 10);
   return p + digits;
 }
 

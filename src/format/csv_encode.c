@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/csv.h"
+#include "format/plain.h"
 
 typedef struct encoder_column {
   format_column type;                         /* of the values, dictionary or not */
@@ -15,6 +16,7 @@ struct weir_csv_encoder {
   weir_schema *schema;
   csv_dialect dialect;
   bool special[256]; /* characters that need quotes */
+  bool plain_values; /* numbers and times never need them, nor read as null */
   struct ArrowArrayView view;
   encoder_column *columns;
   int64_t n_columns;
@@ -60,6 +62,47 @@ static weir_status bad_value(const encoder_column *col, int64_t row, int64_t col
                                       "row %lld, column '%s': %s, so CSV cannot carry it",
                                       (long long)row, col->type.name, what);
   return weir_error_at(err, status, row, (int32_t)column);
+}
+
+#if defined(__SSE2__)
+static inline __m128i find_special(const void *context, __m128i v) {
+  const csv_dialect *dialect = context;
+  __m128i found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('\r')),
+                               _mm_cmpeq_epi8(v, _mm_set1_epi8('\n')));
+  found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8((char)dialect->delimiter)));
+  /* without quotes: 0xff, which is none of a plain text */
+  return _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8((char)dialect->quote)));
+}
+#endif
+
+/* Most values, straight into the output; false for those that may need quotes or have no text. */
+static inline bool put_plain(weir_csv_encoder *encoder, const encoder_column *col,
+                             int64_t i) {
+  base_buf *buf = &encoder->text;
+  format_kind kind = col->type.kind;
+  if (kind == FORMAT_UTF8) {
+#if defined(__SSE2__)
+    struct ArrowStringView view = ArrowArrayViewGetStringUnsafe(col->values, i);
+    size_t n = (size_t)view.size_bytes;
+    if (is_null_text(&encoder->dialect, view.data, n) ||
+        base_buf_reserve(buf, n, NULL) != WEIR_OK ||
+        !format_copy_plain(buf->data + buf->size, (const uint8_t *)view.data, n,
+                           find_special, &encoder->dialect))
+      return false;
+    buf->size += n;
+    return true;
+#else
+    return false;
+#endif
+  }
+  if (kind == FORMAT_BINARY || kind == FORMAT_FIXED || !encoder->plain_values ||
+      base_buf_reserve(buf, FORMAT_VALUE_TEXT, NULL) != WEIR_OK)
+    return false;
+  char *p = (char *)buf->data + buf->size;
+  const char *end = format_value_write(p, &col->type, col->values, i, false);
+  if (end == NULL) return false;
+  buf->size += (size_t)(end - p);
+  return true;
 }
 
 /* The value's text; *what tells why it has none. */
@@ -114,7 +157,8 @@ static weir_status put_column(weir_csv_encoder *encoder, int64_t column, int64_t
   const char *what = NULL;
   bool null = ArrowArrayViewIsNull(col->view, i);
   if (column > 0) {
-    BASE_TRY(base_buf_append_byte(&encoder->text, encoder->dialect.delimiter, err));
+    BASE_TRY(base_buf_reserve(&encoder->text, 1, err));
+    encoder->text.data[encoder->text.size++] = encoder->dialect.delimiter;
   }
   if (!null && col->values != col->view) {
     i = ArrowArrayViewGetIntUnsafe(col->view, i);
@@ -127,6 +171,7 @@ static weir_status put_column(weir_csv_encoder *encoder, int64_t column, int64_t
     return base_buf_append(&encoder->text, encoder->dialect.null_text,
                            encoder->dialect.null_len, err);
   }
+  if (FORMAT_LIKELY(put_plain(encoder, col, i))) return WEIR_OK;
   BASE_TRY(put_value(encoder, col, i, &what, err));
   return what == NULL ? WEIR_OK : bad_value(col, row, column, what, err);
 }
@@ -194,6 +239,7 @@ static weir_status encoder_init(weir_csv_encoder *encoder, weir_error *err) {
   encoder->special['\r'] = encoder->special['\n'] = true;
   encoder->special[encoder->dialect.delimiter] = true;
   if (encoder->dialect.quote >= 0) encoder->special[encoder->dialect.quote] = true;
+  encoder->plain_values = !encoder->special[':'] && encoder->dialect.null_len == 0;
   return encoder->dialect.header ? put_header(encoder, err) : WEIR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight characters of a number at once, in a word. */
+/* Eight characters of a number at once, in a word; and two at once, to write them. */
 #ifndef FORMAT_DIGITS_H
 #define FORMAT_DIGITS_H
 
@@ -70,6 +70,29 @@ static inline bool format_digits_read(const uint8_t *p, size_t n, uint64_t *out)
   *out = value;
   return good;
 #endif
+}
+
+/* "00" to "99". */
+extern const char format_pairs[201];
+
+/* value < 100 as two digits. */
+static inline char *format_pair_write(char *p, unsigned value) {
+  memcpy(p, format_pairs + 2 * value, 2);
+  return p + 2;
+}
+
+/* Without leading zeros. May write 20 bytes, whatever is returned. */
+static inline char *format_uint_write(char *p, uint64_t value) {
+  char digits[40] = {0}, *first = digits + 20;
+  for (; value >= 100; value /= 100)
+    format_pair_write(first -= 2, (unsigned)(value % 100));
+  if (value >= 10) {
+    format_pair_write(first -= 2, (unsigned)value);
+  } else {
+    *--first = (char)('0' + value);
+  }
+  memcpy(p, first, 20);
+  return p + (digits + 20 - first);
 }
 
 #endif

@@ -214,7 +214,8 @@ format_result format_decimal_parse(const uint8_t *text, size_t n, int32_t precis
 /* Text of a decimal of `width` bytes; at most FORMAT_DECIMAL_TEXT bytes. Returns its length. */
 #define FORMAT_DECIMAL_TEXT 400
 size_t format_decimal_write(const void *value, int32_t width, int32_t scale, char *buf);
-/* Shortest text that gives the same double or float; finite values only; at most 32 bytes. */
+/* Shortest text that gives the same double or float; finite values only; at most 32 bytes, of
+ * which all may be written. */
 size_t format_double_write(double value, char *buf);
 size_t format_float_write(float value, char *buf);
 

@@ -7,6 +7,7 @@
 #include "arrow/arrow.h"
 #include "base/base.h"
 #include "format/ndjson.h"
+#include "format/plain.h"
 
 /* Bytes of a row, as many as a decoder takes. List views and dictionaries may show the same bytes many
  * times, and nested ones so often that no memory would hold them. */
@@ -82,6 +83,25 @@ static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
   return WEIR_OK;
 }
 
+#if defined(__SSE2__)
+static inline __m128i find_special(const void *context, __m128i v) {
+  (void)context;
+  __m128i found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                               _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+  return _mm_or_si128(found, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
+}
+
+/* A text without escapes, in its quotes; false for any other. */
+static inline bool put_plain(base_buf *buf, const uint8_t *text, size_t n) {
+  if (base_buf_reserve(buf, n + 2 + VALUE_ROOM, NULL) != WEIR_OK) return false;
+  uint8_t *p = buf->data + buf->size;
+  if (!format_copy_plain(p + 1, text, n, find_special, NULL)) return false;
+  p[0] = p[n + 1] = '"';
+  buf->size += n + 2;
+  return true;
+}
+#endif
+
 static weir_status bad_value(const encoder_row *r, const ndjson_path *path,
                              const char *what) {
   char where[NDJSON_PATH_TEXT];
@@ -100,6 +120,11 @@ static weir_status put_flat(const encoder_row *r, const encoder_node *node,
   char *p = (char *)buf->data + buf->size, *end;
   if (kind == FORMAT_UTF8) {
     struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(node->values, i);
+#if defined(__SSE2__)
+    if (FORMAT_LIKELY(
+            put_plain(buf, (const uint8_t *)text.data, (size_t)text.size_bytes)))
+      return WEIR_OK;
+#endif
     if (!base_utf8_valid(text.data, (size_t)text.size_bytes)) {
       return bad_value(r, path, "the string is not valid UTF-8");
     }

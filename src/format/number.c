@@ -16,6 +16,11 @@ static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1
                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+const char format_pairs[201] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+    "8081828384858687888990919293949596979899";
+
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 static locale_t c_locale;
 
@@ -271,7 +276,33 @@ static size_t write_real(yyjson_val *val, char *buf) {
   return n;
 }
 
+/* What has up to six decimals, the quotient of two whole numbers that are exact as doubles; 0 for all
+ * else. It is the shortest text: two decimals of up to 15 digits never round to the same double. */
+static size_t write_decimals(double value, char *buf) {
+  double size = fabs(value);
+  if (!(size >= 1e-3 && size < 1e8)) return 0;
+  /* the product is off by less than a quarter: it rounds to the only whole number that may fit */
+  uint64_t hundredths = (uint64_t)(size * 1e2 + 0.5), millionths = hundredths * 10000;
+  if ((double)hundredths / 1e2 != size) {
+    millionths = (uint64_t)(size * 1e6 + 0.5);
+    if ((double)millionths / 1e6 != size) return 0;
+  }
+  unsigned fraction = (unsigned)(millionths % 1000000);
+  char *p = buf;
+  if (value < 0) *p++ = '-';
+  p = format_uint_write(p, millionths / 1000000);
+  *p++ = '.';
+  char *first = p;
+  p = format_pair_write(p, fraction / 10000);
+  p = format_pair_write(p, fraction / 100 % 100);
+  p = format_pair_write(p, fraction % 100);
+  while (p > first + 1 && p[-1] == '0') p--;
+  return (size_t)(p - buf);
+}
+
 size_t format_double_write(double value, char *buf) {
+  size_t n = write_decimals(value, buf);
+  if (n > 0) return n;
   yyjson_val val = {0};
   unsafe_yyjson_set_real(&val, value);
   return write_real(&val, buf);

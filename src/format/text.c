@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "format/format.h"
+#include "format/digits.h"
 
 #define EXCERPT_BEFORE 24
 #define EXCERPT_AFTER (FORMAT_EXCERPT - 8 - EXCERPT_BEFORE)
@@ -72,18 +72,9 @@ static char *put_word(char *p, const char *word) {
   return p + n;
 }
 
-static char *put_uint(char *p, uint64_t value) {
-  char digits[20];
-  int n = 0;
-  do digits[n++] = (char)('0' + value % 10);
-  while ((value /= 10) > 0);
-  while (n > 0) *p++ = digits[--n];
-  return p;
-}
-
 static char *put_int(char *p, int64_t value) {
   if (value < 0) *p++ = '-';
-  return put_uint(p, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+  return format_uint_write(p, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 static char *put_real(char *p, double value, bool single, bool quotes) {
@@ -124,9 +115,10 @@ char *format_value_write(char *p, const format_column *type,
                          const struct ArrowArrayView *values, int64_t i, bool quotes) {
   switch (type->kind) {
     case FORMAT_BOOL:
-      return put_word(p, ArrowArrayViewGetIntUnsafe(values, i) ? "true" : "false");
+      memcpy(p, ArrowArrayViewGetIntUnsafe(values, i) ? "true\0" : "false", 5);
+      return p + (p[4] == 'e' ? 5 : 4);
     case FORMAT_UINT64:
-      return put_uint(p, ArrowArrayViewGetUIntUnsafe(values, i));
+      return format_uint_write(p, ArrowArrayViewGetUIntUnsafe(values, i));
     case FORMAT_HALF: {
       const uint16_t *half = values->buffer_views[1].data.as_uint16;
       return put_real(p, format_half_to_double(half[values->offset + i]), true, quotes);
