@@ -4,8 +4,9 @@
   bench/run.py [--rounds N] [--rows N] [NAME...]     ./dev bench calls it; without a name all but `memory`
 
 Each line is a command: the median of its CPU seconds (user + system, of all its threads) and of its wall
-seconds, and the ratio of the peer's to weir's, so more than 1 means that weir needs less. The machine may
-be shared: only ratios of one run mean something. Every process is pinned to the same CPUs (--cpus).
+seconds, and the ratio of the peer's to weir's, so more than 1 means that weir needs less. Where `net` stands,
+each was also run on nothing (the same imports and calls, no rows), which is taken off on both sides: what is
+left is the work on the data. The machine may be shared: only ratios of one run mean something. Every process is pinned to the same CPUs (--cpus).
 """
 
 import argparse
@@ -54,9 +55,10 @@ def timed(command, cpus, env=None):
     return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
 
 
-def compare(title, commands, rounds, cpus, clean):
-    """commands: name -> argv; weir's is the first. Prints one line each."""
+def compare(title, commands, rounds, cpus, clean, empty=None):
+    """commands: name -> argv; weir's is the first. Prints one line each. empty: name -> argv that does nothing."""
     rows = [Measured(name) for name in commands]
+    nothing = {name: Measured(name) for name in empty or {}}
     for _ in range(rounds):
         for row, command in zip(rows, commands.values()):
             clean()
@@ -64,12 +66,17 @@ def compare(title, commands, rounds, cpus, clean):
             row.cpu.append(cpu)
             row.wall.append(wall)
             row.rss.append(rss)
+            if row.name in nothing:
+                clean()
+                nothing[row.name].cpu.append(timed(empty[row.name], cpus)[0])
     base_cpu, base_wall = statistics.median(rows[0].cpu), statistics.median(rows[0].wall)
+    net = {row.name: statistics.median(row.cpu) - statistics.median(nothing[row.name].cpu) for row in rows if row.name in nothing}
     print(f"\n{title}")
     for row in rows:
         cpu, wall = statistics.median(row.cpu), statistics.median(row.wall)
+        alone = f"  net {net[row.name]:6.2f} s  {net[row.name] / net[rows[0].name]:5.2f} x" if row.name in net else ""
         print(
-            f"  {row.name:34} cpu {cpu:7.2f} s  {cpu / base_cpu:5.2f} x   wall {wall:7.2f} s  "
+            f"  {row.name:34} cpu {cpu:7.2f} s  {cpu / base_cpu:5.2f} x{alone}   wall {wall:7.2f} s  "
             f"{wall / base_wall:5.2f} x   peak {statistics.median(row.rss):6.0f} MB",
             flush=True,
         )
@@ -148,32 +155,73 @@ s = {"id": pl.Int64, "ts": pl.String, "customer": pl.Int32, "price": pl.Float64,
      "status": pl.String, "sku": pl.String, "note": pl.String, "flag": pl.Boolean}
 stamp = pl.col("ts").str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC")
 """
+# format -> peer -> (what it does without rows, the reading)
 READERS = {
     "csv": {
-        "pyarrow streaming": ARROW_SCHEMA
-        + """
-import pyarrow.csv as pc
+        "pyarrow streaming": (
+            ARROW_SCHEMA + "import pyarrow.csv as pc\n",
+            """
 for b in pc.open_csv("$in", pc.ReadOptions(use_threads=False),
     convert_options=pc.ConvertOptions(column_types=schema, strings_can_be_null=True)): pass
 """,
-        "duckdb": DUCKDB_READ
-        + """
+        ),
+        "duckdb": (
+            DUCKDB_READ,
+            """
 d.execute(f"select {counts} from read_csv('$in', header=true, auto_detect=false, columns={columns})").fetchall()
 """,
-        "polars": POLARS_READ + "pl.read_csv('$in', schema=s).with_columns(stamp)\n",
+        ),
+        "polars": (POLARS_READ, "pl.read_csv('$in', schema=s).with_columns(stamp)\n"),
     },
     "ndjson": {
-        "pyarrow streaming": ARROW_SCHEMA
-        + """
-import pyarrow.json as pj
+        "pyarrow streaming": (
+            ARROW_SCHEMA + "import pyarrow.json as pj\n",
+            """
 for b in pj.open_json("$in", pj.ReadOptions(use_threads=False, block_size=8 << 20),
     pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")): pass
 """,
-        "duckdb": DUCKDB_READ
-        + """
+        ),
+        "duckdb": (
+            DUCKDB_READ,
+            """
 d.execute(f"select {counts} from read_json('$in', format='newline_delimited', columns={columns})").fetchall()
 """,
-        "polars": POLARS_READ + "pl.read_ndjson('$in', schema=s).with_columns(stamp)\n",
+        ),
+        "polars": (POLARS_READ, "pl.read_ndjson('$in', schema=s).with_columns(stamp)\n"),
+    },
+}
+
+# Writing an Arrow file as rows of text; the same two parts.
+ARROW_WRITE = "import pyarrow as pa\npa.set_cpu_count(1)\nimport pyarrow.csv as pc\n"
+DUCKDB_WRITE = """
+import duckdb, pyarrow as pa
+d = duckdb.connect(config={"threads": 1})
+d.execute("set timezone = 'UTC'")
+"""
+DUCKDB_TABLE = """
+with pa.memory_map("$in") as f:
+    t = pa.ipc.open_file(f).read_all()
+    d.register("t", t)
+    d.execute("copy t to '$out/p.text' (format $format)")
+"""
+POLARS_WRITE = "import polars as pl\n"
+WRITERS = {
+    "csv": {
+        "pyarrow": (
+            ARROW_WRITE,
+            """
+with pa.memory_map("$in") as f:
+    r = pa.ipc.open_file(f)
+    with pc.CSVWriter("$out/p.text", r.schema) as w:
+        for i in range(r.num_record_batches): w.write_batch(r.get_batch(i))
+""",
+        ),
+        "duckdb": (DUCKDB_WRITE, DUCKDB_TABLE.replace("$format", "csv")),
+        "polars": (POLARS_WRITE, "pl.scan_ipc('$in').sink_csv('$out/p.text')\n"),
+    },
+    "ndjson": {
+        "duckdb": (DUCKDB_WRITE, DUCKDB_TABLE.replace("$format", "json")),
+        "polars": (POLARS_WRITE, "pl.scan_ipc('$in').sink_ndjson('$out/p.text')\n"),
     },
 }
 
@@ -209,10 +257,19 @@ class Bench:
                 program = program.replace("$in", str(path)).replace("$out", str(self.out))
                 yield name, [sys.executable, "-c", program]
 
-    def compare(self, title, commands):
+    def compare(self, title, commands, empty=None):
         # Polars sizes its pool by this alone.
         os.environ["POLARS_MAX_THREADS"] = str(len(self.cpus))
-        compare(title, commands, self.rounds, self.cpus, self.clean)
+        compare(title, commands, self.rounds, self.cpus, self.clean, empty)
+
+    def pairs(self, peers, verb, path):
+        """(commands, empty): programs of peers in two parts, and the first of them alone."""
+        commands, empty = {}, {}
+        for name, (start, work) in peers.items():
+            program = (start + work).replace("$in", str(path)).replace("$out", str(self.out))
+            commands[f"{name} {verb}"] = [sys.executable, "-c", program]
+            empty[f"{name} {verb}"] = [sys.executable, "-c", start]
+        return commands, empty
 
     # ---- the benchmarks ---------------------------------------------------------------------------
 
@@ -251,15 +308,36 @@ class Bench:
         )
 
     def blackhole(self, kind):
-        data = self.data(kind)
-        commands = {
-            "weir": self.weir("b", f"{{type: file, path: {data}, schema: {COLUMNS}}}", "{type: blackhole}", "best_effort"),
-            "weir, inferred": self.weir("bi", f"{{type: file, path: {data}}}", "{type: blackhole}", "best_effort"),
-        }
-        for name, program in READERS[kind].items():
-            commands[f"{name} reads"] = [sys.executable, "-c", program.replace("$in", str(data))]
-        commands["python starts"] = [sys.executable, "-c", "import pyarrow"]
-        self.compare(f"{kind.upper()} -> blackhole, {self.rows} rows", commands)
+        data, nothing = self.data(kind), self.folder / f"nothing.{kind}"
+        with open(data) as file:
+            nothing.write_text(file.readline() if kind == "csv" else "")
+        source, sink = "{{type: file, path: {}, schema: {}}}", "{type: blackhole}"
+        commands, empty = self.pairs(READERS[kind], "reads", data)
+        self.compare(
+            f"{kind.upper()} -> blackhole, {self.rows} rows",
+            {
+                "weir": self.weir("b", source.format(data, COLUMNS), sink, "best_effort"),
+                "weir, inferred": self.weir("bi", f"{{type: file, path: {data}}}", sink, "best_effort"),
+                **commands,
+            },
+            {"weir": self.weir("bn", source.format(nothing, COLUMNS), sink, "best_effort"), **empty},
+        )
+
+    def write_text(self, kind):
+        data = self.data("arrow")
+        sink = f"{{type: file, path: ./out/lake, format: {kind}}}"
+        commands, empty = self.pairs(WRITERS[kind], "writes", data)
+        self.compare(
+            f"IPC -> {kind.upper()}, {self.rows} rows",
+            {"weir": self.weir("w", f"{{type: file, path: {data}}}", sink), **commands},
+            {"weir": self.weir("wn", "{type: generator, rows: 1}", sink), **empty},
+        )
+
+    def ipc_csv(self):
+        self.write_text("csv")
+
+    def ipc_ndjson(self):
+        self.write_text("ndjson")
 
     def csv_blackhole(self):
         self.blackhole("csv")
@@ -383,7 +461,7 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ndjson-parquet", "epochs", "syncs", "start", "push"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push"]
 ON_DEMAND = ["memory"]
 
 
