@@ -185,7 +185,7 @@ _weir() {{
     "") COMPREPLY=($(compgen -W "{names}" -- "$word")) ;;
     help) COMPREPLY=($(compgen -W "{names}" -- "$word")) ;;
     init) COMPREPLY=($(compgen -W "$(weir init 2>/dev/null | sed -n 's/^  \\([a-z]*\\) .*/\\1/p')" -- "$word")) ;;
-    connectors) COMPREPLY=($(compgen -W "$(weir connectors 2>/dev/null | sed -n 's/^  \\([^ ]*\\) .*/\\1/p')" -- "$word")) ;;
+    connectors | conform) COMPREPLY=($(compgen -W "$(weir connectors 2>/dev/null | sed -n 's/^  \\([^ ]*\\) .*/\\1/p')" -- "$word")) ;;
     version) COMPREPLY=() ;;
     *) COMPREPLY=($(compgen -f -X '!*.y*ml' -- "$word") $(compgen -d -- "$word")) ;;
   esac

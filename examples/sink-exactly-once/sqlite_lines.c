@@ -176,6 +176,19 @@ static weir_status open_database(lines *s, const weir_options *given, weir_error
   return WEIR_OK;
 }
 
+/* The binding names this very file, so that one put in its place is not taken for it. */
+static weir_status identify(lines *s, weir_binding *binding, weir_error *err) {
+  sqlite3_stmt *q = NULL;
+  weir_status status =
+      sqlite3_prepare_v2(s->db, "SELECT id FROM weir_target", -1, &q, NULL) ||
+              sqlite3_step(q) != SQLITE_ROW
+          ? failed(s, WEIR_ERR_RETRIABLE, err)
+          : weir_binding_identify(binding, "database",
+                                  (const char *)sqlite3_column_text(q, 0), err);
+  sqlite3_finalize(q);
+  return status;
+}
+
 /* Tables, and the claim: whose file this is, settled before anything is written. */
 static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
                                   const weir_options *given, weir_binding *binding,
@@ -184,12 +197,15 @@ static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
   uint8_t *claims = NULL;
   size_t n = 0;
   int32_t append = 0;
-  (void)call, (void)binding;
+  (void)call;
   weir_status status = open_database(s, given, err);
   if (status) return status;
   if (sqlite3_exec(
           s->db,
           "BEGIN IMMEDIATE;"
+          "CREATE TABLE IF NOT EXISTS weir_target(id TEXT);"
+          "INSERT INTO weir_target SELECT hex(randomblob(16))"
+          " WHERE NOT EXISTS (SELECT 1 FROM weir_target);"
           "CREATE TABLE IF NOT EXISTS line(row TEXT);"
           "CREATE TABLE IF NOT EXISTS weir_cursor(key TEXT PRIMARY KEY, at BLOB);"
           "CREATE TABLE IF NOT EXISTS weir_claim(pipeline TEXT, sink TEXT, n INTEGER,"
@@ -199,6 +215,7 @@ static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
     status = failed(s, WEIR_ERR_RETRIABLE, err);
   if (!status) status = weir_claim_start(s->ns, claims, n, &append, err);
   if (!status && append && add_claim(s, n)) status = failed(s, 0, err);
+  if (!status) status = identify(s, binding, err);
   if (!status && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL))
     status = failed(s, 0, err);
   if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);

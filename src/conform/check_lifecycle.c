@@ -303,7 +303,7 @@ static void life(conform_rig *rig) {
 
 static void leaks(conform_rig *rig) {
   /* glibc keeps up to 7 freed blocks of a size aside and counts them as used. */
-  enum { WARM = 10, LIVES = 16, LEAK = 24 };
+  enum { WARM = 12, LIVES = 28, LEAK = 24 };
   size_t threads = 0, files = 0, used[LIVES] = {0}, growths = 0;
   for (int i = 0; i < LIVES; i++) {
     life(rig);

@@ -124,7 +124,8 @@ static void try_sink(void **state) {
   weir_error err = {0};
   char config[128];
   broken = f.row->mode;
-  snprintf(f.folder, sizeof(f.folder), "/tmp/weir-conform-XXXXXX");
+  snprintf(f.folder, sizeof(f.folder), "%s/weir-conform-XXXXXX",
+           access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
   assert_non_null(mkdtemp(f.folder));
   int n = snprintf(config, sizeof(config), "path: %s\npassword: opensesame\n", f.folder);
   weir_conform_options options = {.struct_size = sizeof(options),

@@ -1,0 +1,148 @@
+"""Every sink of the library and of examples/ is certified, by rows that other programs count; and the command
+itself."""
+
+import contextlib
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import tempfile
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@contextlib.contextmanager
+def counted(folder, count):
+    """A shell command that prints what count() says in this process."""
+    ask, answer = folder / "ask", folder / "answer"
+    os.mkfifo(ask)
+    os.mkfifo(answer)
+
+    def serve():
+        while ask.read_text().strip() == "count":
+            try:
+                text = str(count())
+            except Exception as error:
+                text = repr(error)
+            answer.write_text(text + "\n")
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield f"echo count > {ask} && cat {answer}"
+
+
+def verdict(done):
+    """The report, and what of it stands in the way of a certificate."""
+    report = json.loads(done.stdout)
+    return report, [c for c in report.get("checks", []) if c["outcome"] not in ("passed", "not_claimed")]
+
+
+def certify(weir, name, folder, config="", count=None):
+    (folder / "options.yaml").write_text(config)
+    arguments = ["conform", name, "--config", folder / "options.yaml", "--json", *(["--count", count] if count else [])]
+    done = weir(*arguments, cwd=folder, timeout=280)
+    report, wrong = verdict(done)
+    assert wrong == []
+    assert done.returncode == 0 and report["certified"]
+    return report
+
+
+def rows_of(path):
+    if path.endswith(".parquet"):
+        return pq.ParquetFile(path).metadata.num_rows
+    if path.endswith(".arrow"):
+        with pa.ipc.open_file(path) as reader:
+            return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
+    return len(pathlib.Path(path).read_bytes().splitlines())
+
+
+@pytest.fixture
+def quick_path(tmp_path):
+    """A folder in memory where there is such: no power is cut here, so syncs show nothing."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as path:
+        yield pathlib.Path(path)
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "ndjson", "csv"])
+def test_file(weir, quick_path, form):
+    out, seen = quick_path / "out", {}  # published files never change
+
+    def count():
+        names = os.listdir(out) if out.is_dir() else []
+        seen.update({name: rows_of(f"{out}/{name}") for name in names if name not in seen})
+        return sum(seen[name] for name in names)
+
+    config = f"path: out\nformat: {form}\n" + ("csv: {header: false}\n" if form == "csv" else "")
+    with counted(quick_path, count) as command:
+        report = certify(weir, "file", quick_path, config, command)
+    assert report["contract"]["claims"] and report["passed"] >= 39
+
+
+@pytest.mark.parametrize("name", ["stdout", "blackhole"])
+def test_sinks_that_keep_nothing(weir, tmp_path, name):
+    certify(weir, name, tmp_path)
+
+
+@pytest.fixture
+def plugin(weir_bin, tmp_path):
+    """plugin("sink-c/append_lines.c") -> the shared object."""
+
+    def make(source, *libraries):
+        path = tmp_path / "weir-plugin.so"
+        command = ["cc", "-std=c11", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", path, ROOT / "examples" / source]
+        subprocess.run([*command, f"-L{weir_bin.parent}", "-lweir", *libraries], check=True)
+        return "./weir-plugin.so"
+
+    return make
+
+
+def test_the_least_sink(weir, plugin, tmp_path):
+    count = f"cat {tmp_path}/lines.ndjson 2>/dev/null | wc -l"
+    certify(weir, plugin("sink-c/append_lines.c"), tmp_path, "path: lines.ndjson", count)
+
+
+def test_the_exactly_once_sink(weir, plugin, tmp_path):
+    def lines():
+        with contextlib.closing(sqlite3.connect(tmp_path / "lines.db", timeout=30)) as db:
+            tables = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'line'").fetchone()[0]
+            return db.execute("SELECT count(*) FROM line").fetchone()[0] if tables else 0
+
+    sink = plugin("sink-exactly-once/sqlite_lines.c", "-lsqlite3")
+    with counted(tmp_path, lines) as count:
+        certify(weir, sink, tmp_path, "path: lines.db", count)
+
+
+def test_nothing_is_certified_unseen(weir, tmp_path):
+    """Without a count the rows of a committable sink are not shown; the report and the status say so."""
+    done = weir("conform", "file", "--config", "options.yaml", cwd=tmp_path)
+    assert done.returncode == 2 and "options.yaml" in done.stderr
+    (tmp_path / "options.yaml").write_text("path: out\n")
+    done = weir("conform", "file", "--config", "options.yaml", "--only", "commit", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not certified" in done.stdout and "needs --count" in done.stdout
+    assert "not_shown    commit/fenced" in done.stdout and "kill/" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["conform"], "a sink of `weir connectors`"),
+        (["conform", "fil"], "file"),
+        (["conform", "file"], "path"),
+        (["conform", "./none.so"], "none.so"),
+        (["conform", "blackhole", "--only", "commits"], "no check"),
+        (["conform", "blackhole", "--count", "echo many"], "one number"),
+        (["conform", "blackhole", "--count", "echo 1; false"], "one number"),
+        (["conform", "blackhole", "--config"], "FILE"),
+        (["check", "x.yaml", "--count", "true"], "weir conform"),
+    ],
+)
+def test_usage(weir, tmp_path, arguments, told):
+    done = weir(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
