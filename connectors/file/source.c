@@ -38,10 +38,12 @@ static const weir_option options[] = {
      "auto (by extension: .gz .zst), gzip, zstd or none. Checksums are verified, and a "
      "compressed file must be complete when it appears"},
     {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
-     "mapping column: type, as int64 or \"int64 not null\", whose other keys or columns "
-     "of "
-     "a row are ignored; or infer, the default for ndjson and csv: from the first 20480 "
-     "rows or 8 MiB of the first 16 files, once for all runs of the deployment"},
+     "mapping column: type, as int64 or \"int64 not null\"; keys or columns of a row "
+     "that "
+     "it leaves out are ignored. Or infer, the default for ndjson and csv: from the "
+     "first "
+     "20480 rows or 8 MiB of the first 16 files, once for all runs of the deployment; a "
+     "column that turns up later is bad data then, never left out in silence"},
     {"batch_rows", WEIR_OPT_INT, 0, "16384", 1, 1048576, NULL,
      "rows of a full batch; batches of Arrow files are cut only when it is given"},
     {"max_line", WEIR_OPT_SIZE, 0, "64MiB", 1024, INT64_C(1) << 30, NULL,

@@ -159,7 +159,8 @@ typedef struct file_reader_options {
   bool stream; /* standard input: rows go out as they come, and no progress is kept */
   bool follow; /* up to the listed size, and whole lines alone */
   uint64_t max_line;
-  bool inferred;           /* the schema is: bad values are told with what to do */
+  bool
+      inferred; /* the schema is: new columns are bad data, as are values that do not fit */
   const char *compression; /* the option; a text that outlives the reader */
   weir_csv_options csv;    /* texts borrowed until the reader is made */
 } file_reader_options;

@@ -109,7 +109,8 @@ weir_status file_infer_schema(const file_list *files, const file_reader_options 
     csv.max_line = options->max_line;
     status = weir_inference_new_csv(&csv, &s.inference, err);
   } else {
-    weir_ndjson_options ndjson = {sizeof(ndjson), 0, options->max_line};
+    weir_ndjson_options ndjson = {.struct_size = sizeof(ndjson),
+                                  .max_line = options->max_line};
     status = weir_inference_new_ndjson(&ndjson, &s.inference, err);
   }
   if (status == WEIR_OK) status = take_files(&s, files, call, err);

@@ -97,9 +97,11 @@ static weir_status in_file(const file_reader *reader, const file_item *item,
   if (err == NULL) return status;
   /* A value, or a key, that the sample had no room for; the message's end may be cut, so this goes first. */
   if (reader->options.inferred && (status == WEIR_E_SCHEMA || err->column >= 0)) {
-    weir_error_prefix(err, status,
-                      "not as in the sample that the schema was inferred from; write the "
-                      "schema down, as `weir check` prints it, with a type that fits");
+    weir_error_prefix(
+        err, status,
+        "not as in the sample that the schema was inferred from; write the "
+        "schema down as `weir check` prints it, each type as it must be and new "
+        "columns with theirs; those left out of it are then ignored");
   }
   /* The IPC reader names the file itself. */
   size_t n = strlen(item->path);

@@ -22,10 +22,12 @@ weir_status file_rows_new(const file_reader_options *options, file_rows **out,
     csv.struct_size = sizeof(csv);
     csv.batch_rows = options->batch_rows;
     csv.max_line = options->max_line;
+    csv.refuse_unknown = options->inferred;
     rows->header = !csv.no_header;
     status = weir_csv_decoder_new(options->schema, &csv, &rows->csv, err);
   } else {
-    weir_ndjson_options ndjson = {sizeof(ndjson), options->batch_rows, options->max_line};
+    weir_ndjson_options ndjson = {sizeof(ndjson), options->batch_rows, options->max_line,
+                                  options->inferred};
     status = weir_ndjson_decoder_new(options->schema, &ndjson, &rows->ndjson, err);
   }
   if (status != WEIR_OK) {

@@ -21,7 +21,7 @@
  * a bare number does not tell what it counts.
  *
  * With a header, the first record names the columns: the schema's are found by name wherever they stand,
- * others are ignored, one that is missing or named twice is WEIR_E_SCHEMA. Without one the fields are the
+ * others are ignored unless the options refuse them, one that is missing or named twice is WEIR_E_SCHEMA. Without one the fields are the
  * schema's columns in their order. Every record has as many fields as the header, or the schema.
  */
 #ifndef WEIR_CSV_H
@@ -46,6 +46,9 @@ typedef struct weir_csv_options {
                             NULL = "," */
   const char *quote;     /* one ASCII character likewise; "" = no quotes; NULL = "\"" */
   const char *null_text; /* up to 32 bytes; NULL = "" */
+  int32_t
+      refuse_unknown; /* a name in the header that the schema lacks is WEIR_E_SCHEMA; decoder
+                         alone */
 } weir_csv_options;
 
 /* Whether delimiter, quote and null text go together: WEIR_E_INVALID_CONFIG tells which does not. */

@@ -30,7 +30,7 @@
  * Dates, times and timestamps may also be whole numbers: the value as Arrow stores it, in the column's
  * unit since 1970 or midnight. Digits finer than the unit must be zero. Years outside 0000 to 9999
  * carry a sign. null and a missing key are null, an error in a column that is not nullable. Keys that
- * the schema lacks are ignored; a column's key given twice in one object is an error, since readers
+ * the schema lacks are ignored, unless the options refuse them; a column's key given twice in one object is an error, since readers
  * differ in which value they take; the same goes for the fields of structs and the keys of maps.
  */
 #ifndef WEIR_NDJSON_H
@@ -52,6 +52,9 @@ typedef struct weir_ndjson_options {
       batch_rows; /* rows of a full batch, 1 to 1048576; 0 = 16384; fewer where lists of fixed
                      size would make more than 2^24 slots of them */
   uint64_t max_line; /* bytes of one line, up to 1 GiB; 0 = 64 MiB */
+  int32_t
+      refuse_unknown; /* a key that the schema lacks is bad data, in structs too; the error's
+                         column is the number of those that there are */
 } weir_ndjson_options;
 
 /* A decoder for rows of `schema`, of which it keeps a reference; `options` may be NULL.

@@ -34,6 +34,7 @@ struct weir_csv_decoder {
   int64_t n_columns;
   int64_t batch_rows;
   uint64_t max_line;
+  bool refuse_unknown; /* names in the header that no column has */
 
   int32_t *fields; /* column of each field of a record, or -1 */
   int64_t n_fields;

@@ -64,6 +64,7 @@ weir_status weir_csv_decoder_new(weir_schema *schema, const weir_csv_options *op
   decoder->dialect = dialect;
   decoder->batch_rows = o.batch_rows ? o.batch_rows : DEFAULT_BATCH_ROWS;
   decoder->max_line = o.max_line ? o.max_line : DEFAULT_MAX_LINE;
+  decoder->refuse_unknown = o.refuse_unknown;
   decoder->schema = weir_schema_ref(schema);
   weir_status status = decoder_init(decoder, err);
   if (status != WEIR_OK) {
@@ -202,6 +203,15 @@ static weir_status name_field(weir_csv_decoder *decoder, int64_t i, const char *
                             col->name, (long long)k + 1, (long long)i + 1);
     }
     decoder->fields[i] = (int32_t)c;
+  }
+  if (decoder->fields[i] < 0 && decoder->refuse_unknown) {
+    char text[FORMAT_EXCERPT];
+    format_excerpt((const uint8_t *)name, n, 0, text);
+    return weir_error_set(
+        err, WEIR_E_SCHEMA, 0,
+        "line %llu: the header names column '%s', field %lld, which the "
+        "schema lacks",
+        (unsigned long long)decoder->line + 1, text, (long long)i + 1);
   }
   return WEIR_OK;
 }

@@ -40,6 +40,7 @@ struct weir_ndjson_decoder {
   int64_t n_columns;
   int64_t batch_rows;
   uint64_t max_line;
+  bool refuse_unknown; /* keys that no column has */
 
   int64_t rows;         /* gathered */
   uint64_t batch_bytes; /* text of the rows gathered */

@@ -176,6 +176,8 @@ static const uint8_t *find_row(chunk *c, const uint8_t *p, int64_t row) {
       decoder->row_of[column] = row + 1;
       put_span(c, column, row, span);
       filled++;
+    } else if (decoder->refuse_unknown) {
+      return NULL;
     }
     if (*p == '}') break;
   }

@@ -91,6 +91,7 @@ weir_status weir_ndjson_decoder_new(weir_schema *schema,
   if (decoder == NULL) return WEIR_E_NOMEM;
   decoder->batch_rows = o.batch_rows ? o.batch_rows : DEFAULT_BATCH_ROWS;
   decoder->max_line = o.max_line ? o.max_line : DEFAULT_MAX_LINE;
+  decoder->refuse_unknown = o.refuse_unknown;
   decoder->schema = weir_schema_ref(schema);
   weir_status status = decoder_init(decoder, err);
   if (status != WEIR_OK) {

@@ -362,6 +362,7 @@ bool ndjson_row_fast(weir_ndjson_decoder *decoder, const uint8_t *line, size_t s
         p = take_value(col, p, end);
         filled++;
       } else {
+        if (decoder->refuse_unknown) return false;
         p = ndjson_pass_value(p);
       }
       if (p == NULL) return false;

@@ -80,6 +80,26 @@ static weir_status bad_value(const row *r, const ndjson_path *path, size_t at,
   return weir_error_at(r->err, status, -1, r->column);
 }
 
+/* Where a key or value stands in the line: yyjson keeps strings and raw numbers in place, in its copy
+ * of the line. Other values are placed by the nearest key. */
+static size_t place_of(const yyjson_doc *doc, yyjson_val *key, yyjson_val *val) {
+  const char *text = yyjson_is_str(val) ? yyjson_get_str(val) : yyjson_get_raw(val);
+  if (text == NULL) text = yyjson_get_str(key);
+  return text == NULL ? 0 : (size_t)(text - doc->str_pool);
+}
+
+/* The fast ways give up at such a key, so that it is told here. */
+static weir_status unknown_key(const row *r, const ndjson_path *path, yyjson_val *key) {
+  char name[FORMAT_EXCERPT], where[NDJSON_PATH_TEXT] = "", what[600];
+  format_excerpt((const uint8_t *)yyjson_get_str(key), yyjson_get_len(key), 0, name);
+  if (path != NULL) ndjson_path_text(path, where);
+  snprintf(what, sizeof(what), "column '%s%s%s' is not in the schema", where,
+           path != NULL ? "." : "", name);
+  size_t at = place_of(r->doc, key, NULL);
+  weir_status status = bad_line(r->decoder, r->line, r->size, at, what, r->err);
+  return weir_error_at(r->err, status, -1, (int32_t)r->decoder->n_columns);
+}
+
 static format_result append_flat(format_column *col, yyjson_val *val) {
   switch (yyjson_get_type(val)) {
     case YYJSON_TYPE_NULL:
@@ -95,14 +115,6 @@ static format_result append_flat(format_column *col, yyjson_val *val) {
     default:
       return FORMAT_TYPE;
   }
-}
-
-/* Where a key or value stands in the line: yyjson keeps strings and raw numbers in place, in its copy
- * of the line. Other values are placed by the nearest key. */
-static size_t place_of(const yyjson_doc *doc, yyjson_val *key, yyjson_val *val) {
-  const char *text = yyjson_is_str(val) ? yyjson_get_str(val) : yyjson_get_raw(val);
-  if (text == NULL) text = yyjson_get_str(key);
-  return text == NULL ? 0 : (size_t)(text - doc->str_pool);
 }
 
 static weir_status append_value(row *r, const ndjson_path *path, yyjson_val *key,
@@ -163,6 +175,7 @@ static weir_status append_fields(row *r, const ndjson_path *path, yyjson_val *ab
     yyjson_val *val = yyjson_obj_iter_get_val(key);
     int32_t i = format_names_find(names, cols, (const uint8_t *)yyjson_get_str(key),
                                   yyjson_get_len(key));
+    if (i < 0 && r->decoder->refuse_unknown) return unknown_key(r, path, key);
     if (i < 0) continue;
     ndjson_path field = {path, &cols[i], NULL, -1};
     if (path == NULL) r->column = i;

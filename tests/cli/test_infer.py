@@ -1,5 +1,6 @@
 """Schemas that are inferred: printed ready to paste, kept for the deployment, refused where they do not fit."""
 
+import gzip
 import json
 import signal
 
@@ -60,6 +61,25 @@ def test_the_schema_is_kept(place):
     bad.unlink()
     place.source("c.ndjson", '{"id": 2, "v": 8}\n')
     place.finish([1, 2])
+
+
+@pytest.mark.parametrize(
+    "name, old, new, words",
+    [
+        ("b.ndjson", '{"id": 1, "v": 1}\n', '{"id": 2, "v": 8}\n{"id": 3, "v": 8, "w": 1}\n', ["line 2", "column 'w'"]),
+        ("b.ndjson.gz", '{"id": 1, "v": 1}\n', '{"w": {}, "id": 2, "v": 8}\n{"id": 3, "v": 8}\n', ["line 1", "column 'w'"]),
+        ("b.csv", "id,v\n1,1\n", "w,id,v\nx,2,8\nx,3,9\n", ["line 1", "column 'w', field 1"]),
+    ],
+)
+def test_a_new_column_is_never_left_out_in_silence(name, old, new, words, place):
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    (place.folder / "in").mkdir(exist_ok=True)
+    (place.folder / "in" / f"a{name[1:]}").write_bytes(pack(old.encode()))
+    place.finish([1])
+    (place.folder / "in" / name).write_bytes(pack(new.encode()))
+    place.refused(6, name, *words, "write the schema down", "ignored")
+    place.write_pipeline(PIPELINE.replace("path: in/*", "path: in/*, schema: {id: int64, v: int64}"))
+    place.finish([1, 2, 3])
 
 
 def test_a_schema_of_another_deployment_is_inferred_again(place):

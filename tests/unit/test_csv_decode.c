@@ -304,6 +304,10 @@ static void test_bad_headers(void **state) {
               "header?");
   check_error(&plain, AB, "a,b,a\n1,2,3\n", WEIR_E_SCHEMA, "",
               "the header names column 'a' twice, as fields 1 and 3");
+  weir_csv_options known = plain;
+  known.refuse_unknown = 1;
+  check_error(&known, AB, "b,c d,a\n1,2,3\n", WEIR_E_SCHEMA, "",
+              "line 1: the header names column 'c d', field 2, which the schema lacks");
   check_error(
       &plain, AB, "a,\"b\n", WEIR_E_SCHEMA, "",
       "header: line 1, byte 2: field 2: a quote that is never closed; near: a,\"b?");

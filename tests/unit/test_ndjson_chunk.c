@@ -176,8 +176,10 @@ static void test_random_lines(void **state) {
   static const char *const blanks[] = {"", " ", "\t ", "\r"};
   for (int run = 0; run < 300; run++) {
     base_buf text = {0};
-    weir_ndjson_options options = {sizeof(options), 1 + pick(1000),
-                                   pick(4) ? 0 : 100 + pick(300)};
+    weir_ndjson_options options = {.struct_size = sizeof(options),
+                                   .batch_rows = 1 + pick(1000),
+                                   .max_line = pick(4) ? 0 : 100 + pick(300),
+                                   .refuse_unknown = pick(4) == 0};
     const char *blank = blanks[pick(4)];
     calm = pick(3) ? 1000 : 10;
     for (unsigned rows = 1 + pick(400); rows > 0; rows--) put_row(&text, blank);

@@ -15,12 +15,17 @@
 #include "format/ndjson.h"
 #include "support/rows.h"
 
+static int32_t refuse_unknown; /* of decoders made from now on */
+
 static weir_ndjson_decoder *new_decoder(const char *spec, int64_t batch_rows,
                                         uint64_t max_line) {
   weir_schema *schema = rows_schema(spec);
   weir_ndjson_decoder *decoder = NULL;
   weir_error err = {0};
-  weir_ndjson_options options = {sizeof(options), batch_rows, max_line};
+  weir_ndjson_options options = {.struct_size = sizeof(options),
+                                 .batch_rows = batch_rows,
+                                 .max_line = max_line,
+                                 .refuse_unknown = refuse_unknown};
   if (weir_ndjson_decoder_new(schema, &options, &decoder, &err) != WEIR_OK) {
     fail_msg("%s", err.message);
   }
@@ -132,6 +137,25 @@ static void test_lines_and_blocks(void **state) {
   check_rows(SPEC, "", "");
   check_rows(SPEC, "\n \n\r\n", "");
   check_rows(SPEC, "{}", "{\"id\":null,\"name\":null,\"x\":null}\n");
+}
+
+static void test_unknown_keys_refused(void **state) {
+  (void)state;
+  refuse_unknown = 1;
+  check_rows(SPEC, "{\"x\":1,\"id\":1}\n{\"name\":\"a\",\"id\":2}\n{}\n",
+             "{\"id\":1,\"name\":null,\"x\":1.0}\n{\"id\":2,\"name\":\"a\",\"x\":null}\n"
+             "{\"id\":null,\"name\":null,\"x\":null}\n");
+  check_error("id: int64", "{\"id\":1}\n{\"id\":2,\"new\":null}\n{\"id\":3}\n",
+              "{\"id\":1}\n",
+              "line 2, byte 18: column 'new' is not in the schema; near: "
+              "{\"id\":2,\"new\":null}");
+  check_error("id: int64", "{\"id\":1,\"n\\u0065w\":[1]}\n{\"id\":3}\n", "",
+              "line 1, byte 9: column 'new' is not in the schema; near: "
+              "{\"id\":1,\"n\\u0065w\":[1]}");
+  check_error("s: struct<a: int64>", "{\"s\":{\"a\":1,\"b\":2}}\n", "",
+              "line 1, byte 13: column 's.b' is not in the schema; near: "
+              "{\"s\":{\"a\":1,\"b\":2}}");
+  refuse_unknown = 0;
 }
 
 static void test_keys(void **state) {
@@ -362,7 +386,7 @@ static void test_refused_decoders(void **state) {
   assert_non_null(strstr(err.message, "'a'"));
   weir_schema_unref(schema);
   schema = rows_schema("a: int8");
-  weir_ndjson_options options = {sizeof(options), 1048577, 0};
+  weir_ndjson_options options = {.struct_size = sizeof(options), .batch_rows = 1048577};
   assert_int_equal(weir_ndjson_decoder_new(schema, &options, &decoder, &err),
                    WEIR_E_INVALID_CONFIG);
   weir_schema_unref(schema);
@@ -374,6 +398,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lines_and_blocks),
       cmocka_unit_test(test_keys),
+      cmocka_unit_test(test_unknown_keys_refused),
       cmocka_unit_test(test_errors_tell_the_place),
       cmocka_unit_test(test_long_lines_are_bounded),
       cmocka_unit_test(test_skip_a_bad_row),

@@ -21,7 +21,8 @@ static char *decode(weir_schema *schema, const char *text, bool slow, int64_t ba
                     base_buf *errors) {
   weir_ndjson_decoder *decoder = NULL;
   weir_error err = {0};
-  weir_ndjson_options options = {sizeof(options), batch_rows, 0};
+  weir_ndjson_options options = {.struct_size = sizeof(options),
+                                 .batch_rows = batch_rows};
   base_buf rows = {0};
   size_t size = strlen(text), at = 0;
   if (weir_ndjson_decoder_new(schema, &options, &decoder, &err) != WEIR_OK)
