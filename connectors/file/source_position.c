@@ -227,12 +227,12 @@ weir_status file_position_describe(const weir_bytes *position, weir_bytes *out,
     size_t size = strlen(item->path), most = 100;
     const char *path = size > most ? item->path + size - most : item->path;
     while (path != item->path && ((unsigned char)*path & 0xC0) == 0x80) path++;
-    used += (size_t)snprintf(
-        text + used, sizeof(text) - used, "; %s%s at %s %llu",
-        path == item->path ? "" : "..", path,
-        progress->flags & FILE_IPC ? "batch" : "byte",
-        (unsigned long long)(progress->flags & FILE_IPC ? progress->count
-                                                        : progress->covered));
+    bool batches = progress->flags & FILE_IPC, packed = progress->flags & FILE_PACKED;
+    uint64_t at = batches ? progress->count : packed ? progress->row : progress->covered;
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "; %s%s at %s %llu%s",
+                             path == item->path ? "" : "..", path,
+                             batches ? "batch" : "byte", (unsigned long long)at,
+                             packed && !batches ? " of its text" : "");
   }
   if (open > NAMED && used < sizeof(text))
     used += (size_t)snprintf(text + used, sizeof(text) - used, "; %zu more begun",

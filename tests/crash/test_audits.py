@@ -2,6 +2,7 @@
 in flight is no fault and nobody's leftover, what is gone is told, and only what no epoch owns is removed.
 """
 
+import gzip
 import json
 import os
 import re
@@ -219,3 +220,19 @@ def test_status_says_where_a_source_stands(tmp_path, weir_faults_bin):
     assert re.fullmatch(r"\d files? read(; .*orders/\d\.ndjson at byte \d+)?", position), position
     case.finish()
     assert document(case.run(verb="status"))["sources"]["orders"]["position"].endswith("files read")
+
+
+def test_status_counts_the_text_of_a_compressed_file(tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin, rows=1800, files=1)
+    plain = case.folder / "orders/0.ndjson"
+    size = plain.stat().st_size
+    plain.with_suffix(".ndjson.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    case.pipeline.write_text(case.pipeline.read_text().replace("*.ndjson", "*.ndjson.gz"))
+    done = case.run(f"store.decide.after=kill@2,{PACE}")
+    assert killed(done), done.stderr
+    position = document(case.run(verb="status"))["sources"]["orders"]["position"]
+    found = re.fullmatch(r"0 files read; .*orders/0\.ndjson\.gz at byte (\d+) of its text", position)
+    assert found and 0 < int(found[1]) < size, position
+    case.finish()
+    case.check()
