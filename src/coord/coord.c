@@ -440,6 +440,11 @@ size_t coord_owed(const coord *c, uint32_t sink) {
   return sink < c->n_sinks ? c->sinks[sink].n_owed : 0;
 }
 
+uint64_t coord_owed_rows(const coord *c, uint32_t sink, size_t i) {
+  const coord_debt *debt = &c->sinks[sink].owed[i];
+  return debt->has_rows ? debt->cursor.checkpoint : 0;
+}
+
 void coord_sink_cursors(const coord *c, uint32_t sink, weir_cursor *decided,
                         weir_cursor *seen) {
   if (decided) *decided = sink < c->n_sinks ? c->sinks[sink].decided : (weir_cursor){0};

@@ -179,6 +179,8 @@ typedef struct coord_view {
 void coord_look(const coord *c, coord_view *out);
 /* Decided attempts that the sink's target does not show yet. */
 size_t coord_owed(const coord *c, uint32_t sink);
+/* The number of the i-th of them, oldest first, or 0 if it has no rows. */
+uint64_t coord_owed_rows(const coord *c, uint32_t sink, size_t i);
 /* The sink's last decided cursor and last seen one. */
 void coord_sink_cursors(const coord *c, uint32_t sink, weir_cursor *decided,
                         weir_cursor *seen);

@@ -387,6 +387,7 @@ weir_status weir_pipeline_close(weir_pipeline *p, int64_t drain_ns, weir_error *
   weir_store_state_free(p->state);
   if (p->event_fd >= 0) close(p->event_fd);
   free(p->state_name);
+  for (size_t i = 0; p->figures && i < p->plan.n_sinks; i++) free(p->figures[i].unshown);
   free(p->figures);
   for (pipe_event *event = p->first; event;) {
     pipe_event *next = event->link;

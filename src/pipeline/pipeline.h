@@ -105,8 +105,8 @@ typedef struct pipe_figures {
   uint64_t rows, bytes;     /* decided, since the deployment began */
   uint64_t rows_0, bytes_0; /* as they were when this run began */
   weir_cursor seen;
-  size_t
-      owed; /* decided attempts that the target does not show, those without rows included */
+  uint64_t *unshown; /* decided attempts with rows that the target does not show */
+  size_t n_unshown, room;
 } pipe_figures;
 
 struct weir_pipeline {

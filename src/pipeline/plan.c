@@ -109,6 +109,17 @@ static void plan_times(const pipe_plan *plan, pipe_sink *s) {
       o, "flush_interval", suggested(connector_sink_flush_interval_ms(s->first[0])));
 }
 
+static weir_status note_no_claims(pipe_plan *plan, const pipe_sink *s, weir_error *err) {
+  BASE_TRY(base_buf_printf(
+      &plan->notes, err,
+      "%s: connector %s keeps no deployment claims at its target, so two first starts at "
+      "one "
+      "moment with two state folders would each deliver everything there; start it once "
+      "before anything else can",
+      connector_spec_where(s->spec), connector_spec_type(s->spec)));
+  return base_buf_append_byte(&plan->notes, 0, err);
+}
+
 static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t i,
                              weir_error *err) {
   pipe_sink *s = &plan->sinks[i];
@@ -149,6 +160,8 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
     BASE_TRY(connector_sink_contract(s->first[p - 1], &s->contract, err));
   }
   plan_times(plan, s);
+  if (s->contract.consistency == WEIR_COMMITTABLE && !s->contract.claims)
+    BASE_TRY(note_no_claims(plan, s, err));
   return connector_sink_keyed_mutation_key(s->first[0], &s->key, err);
 }
 

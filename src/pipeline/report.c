@@ -257,6 +257,23 @@ static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeli
   yyjson_mut_obj_add_val(doc, run, "sinks", yyjson_mut_obj_remove_key(sinks, "sinks"));
 }
 
+/* Lock held. */
+static void add_live_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
+                                const weir_pipeline *p) {
+  yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "unresolved");
+  for (size_t i = 0; i < p->plan.n_sinks; i++)
+    for (size_t k = 0; k < p->figures[i].n_unshown; k++) {
+      yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, list);
+      yyjson_mut_obj_add_uint(doc, v, "attempt", p->figures[i].unshown[k]);
+      yyjson_mut_obj_add_str(doc, v, "state", "decided");
+      yyjson_mut_obj_add_str(doc, v, "sink", p->plan.sinks[i].name);
+    }
+  if (p->over) return;
+  yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, list);
+  yyjson_mut_obj_add_uint(doc, v, "attempt", p->attempt);
+  yyjson_mut_obj_add_str(doc, v, "state", "undecided");
+}
+
 weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *err) {
   if (!p->started)
     return weir_error_set(err, WEIR_E_INVALID_STATE, 0, "pipeline %s has not started",
@@ -274,12 +291,7 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
   pipeline_json_deployment(doc, root, p->deployment);
   yyjson_mut_obj_add_uint(doc, root, "decided", p->decided);
   yyjson_mut_obj_add_uint(doc, root, "committed", p->committed);
-  yyjson_mut_val *unresolved = yyjson_mut_obj_add_arr(doc, root, "unresolved");
-  if (!p->over) {
-    yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, unresolved);
-    yyjson_mut_obj_add_uint(doc, v, "attempt", p->attempt);
-    yyjson_mut_obj_add_str(doc, v, "state", "undecided");
-  }
+  add_live_unresolved(doc, root, p);
   add_sinks(doc, root, p, false, &rows, &bytes);
   yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
   for (uint32_t i = 0; i < p->plan.n_lanes; i++) {

@@ -323,6 +323,37 @@ static void tell_lane(weir_pipeline *p, const coord_command *c) {
   if (news) pipeline_post_event(p, WEIR_EVENT_COMMITTED, c->attempt, NULL, NULL);
 }
 
+/* Without memory the list for people is short, nothing else. Lock held. */
+static void copy_unshown(weir_pipeline *p, uint32_t sink) {
+  pipe_figures *f = &p->figures[sink];
+  size_t n = coord_owed(p->coord, sink);
+  if (n > f->room) {
+    uint64_t *grown = base_realloc(f->unshown, 2 * n, sizeof(*grown), NULL);
+    if (grown) f->unshown = grown;
+    if (grown) f->room = 2 * n;
+  }
+  f->n_unshown = 0;
+  for (size_t i = 0; i < n && i < f->room; i++) {
+    uint64_t attempt = coord_owed_rows(p->coord, sink, i);
+    if (attempt) f->unshown[f->n_unshown++] = attempt;
+  }
+}
+
+static void copy_view(weir_pipeline *p) {
+  coord_view view = {0};
+  coord_look(p->coord, &view);
+  pthread_mutex_lock(&p->lock);
+  bool news = !p->phase && view.recovered;
+  if (view.recovered) p->phase = view.phase;
+  p->attempt = view.attempt;
+  p->decided = view.decided;
+  /* Recovery has published all that was decided. */
+  if (news) p->committed = view.decided;
+  for (uint32_t i = 0; i < p->plan.n_sinks; i++) copy_unshown(p, i);
+  if (news) pthread_cond_broadcast(&p->changed);
+  pthread_mutex_unlock(&p->lock);
+}
+
 /* Whoever waits in a lane comes back: nothing takes rows any more. */
 static void stop(weir_pipeline *p, const weir_error *error) {
   for (uint32_t i = 0; i < p->plan.n_lanes; i++) task_lane_finish(p->lanes[i].lane);
@@ -398,25 +429,10 @@ static void execute(weir_pipeline *p, const coord_command *c) {
       tell_lane(p, c);
       break;
     case COORD_STOP:
+      copy_view(p); /* before the host is told that it is the last */
       stop(p, c->error);
       break;
   }
-}
-
-static void copy_view(weir_pipeline *p) {
-  coord_view view = {0};
-  coord_look(p->coord, &view);
-  pthread_mutex_lock(&p->lock);
-  bool news = !p->phase && view.recovered;
-  if (view.recovered) p->phase = view.phase;
-  p->attempt = view.attempt;
-  p->decided = view.decided;
-  /* Recovery has published all that was decided. */
-  if (news) p->committed = view.decided;
-  for (uint32_t i = 0; i < p->plan.n_sinks; i++)
-    p->figures[i].owed = coord_owed(p->coord, i);
-  if (news) pthread_cond_broadcast(&p->changed);
-  pthread_mutex_unlock(&p->lock);
 }
 
 /* Sealing has no limit: a source may have good reasons. But somebody should know. */

@@ -290,6 +290,47 @@ static void test_a_committer_may_be_there_for_some_configurations_only(void **st
   assert_int_equal(probe_calls("commit_aggregated"), 0);
 }
 
+static bool has_text(const weir_bytes *json, const char *text) {
+  return memmem(json->data, json->size, text, strlen(text)) != NULL;
+}
+
+static void test_live_stats_show_what_is_decided_and_not_at_its_target(void **state) {
+  hooks_bench *b = *state;
+  const probe_rule rules[] = {
+      {"commit_aggregated", NULL, 1, 100000, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE},
+      {0}};
+  int64_t deadline = base_deadline(HOOKS_SOON);
+  bool seen = false;
+  probe_rules(rules);
+  if (hooks_open(b)) fail_msg("%s", b->err.message);
+  while (!seen && base_clock_mono() < deadline) {
+    weir_bytes json = {0};
+    assert_int_equal(weir_pipeline_stats(b->pipeline, &json, &b->err), WEIR_OK);
+    seen = has_text(&json, "{\"attempt\":1,\"state\":\"decided\",\"sink\":\"out\"}");
+    weir_bytes_release(&json);
+    base_sleep(BASE_NS_PER_MS);
+  }
+  assert_true(seen);
+  probe_rules(NULL);
+  if (hooks_wait(b)) fail_msg("%s", b->err.message);
+  weir_bytes json = {0};
+  assert_int_equal(weir_pipeline_stats(b->pipeline, &json, &b->err), WEIR_OK);
+  assert_true(has_text(&json, "\"unresolved\":[]"));
+  weir_bytes_release(&json);
+  assert_int_equal(hooks_close(b), WEIR_OK);
+  hooks_assert_exact("out", HOOKS_ROWS);
+}
+
+static void test_check_warns_of_a_target_without_claims(void **state) {
+  hooks_bench *b = *state;
+  weir_bytes json = {0};
+  weir_config *config = hooks_config(b);
+  assert_int_equal(weir_pipeline_check(config, &json, &b->err), WEIR_OK);
+  assert_true(has_text(&json, "sink out: connector probe keeps no deployment claims"));
+  weir_bytes_release(&json);
+  weir_config_free(config);
+}
+
 static void test_a_committable_sink_never_sees_the_flush_timer(void **state) {
   hooks_bench *b = *state;
   if (hooks_deliver(b, NULL)) fail_msg("%s", b->err.message);
@@ -473,6 +514,8 @@ int main(void) {
       TEST(test_targets_are_resolved_8_at_a_time_and_prepared_one_by_one),
       TEST(test_every_instance_is_opened_with_the_binding_of_prepare_schema),
       TEST(test_a_committer_may_be_there_for_some_configurations_only),
+      TEST(test_live_stats_show_what_is_decided_and_not_at_its_target),
+      TEST(test_check_warns_of_a_target_without_claims),
       TEST(test_a_committable_sink_never_sees_the_flush_timer),
       TEST(test_an_open_that_fails_leaves_nothing_behind),
       TEST(test_sources_may_end_before_the_others_have_begun),
