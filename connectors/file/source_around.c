@@ -53,13 +53,11 @@ static weir_status add_folders(file_around *around, const char *pattern,
   glob_t found = {0};
   weir_status status = WEIR_OK;
   size_t before = around->n_folders;
-  char *folder = strdup(pattern);
+  const char *slash = strrchr(pattern, '/');
+  char *folder = slash == NULL
+                     ? strdup(".")
+                     : strndup(pattern, (size_t)(slash - pattern) + (slash == pattern));
   if (folder == NULL) return no_memory(err);
-  char *slash = strrchr(folder, '/');
-  if (slash == NULL)
-    strcpy(folder, ".");
-  else
-    slash[slash == folder] = 0;
   if (strpbrk(folder, "*?[{") == NULL) {
     status = add_folder(around, before, folder, err);
     goto out;
@@ -133,9 +131,10 @@ bool file_rotated_from(const char *path, size_t *place, char *name, size_t size)
     size_t i = *place / 2;
     if (strchr("._-", path[i]) == NULL || !isdigit((unsigned char)path[i + 1])) continue;
     const char *extension = *place % 2 ? strrchr(path + i + 1, '.') : "";
-    if (extension == NULL || i + strlen(extension) >= size) continue;
+    size_t end = extension == NULL ? size : strlen(extension) + 1;
+    if (i + end > size) continue;
     memcpy(name, path, i);
-    strcpy(name + i, extension);
+    memcpy(name + i, extension, end);
     ++*place;
     return true;
   }

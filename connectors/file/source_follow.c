@@ -9,7 +9,10 @@
 #include <weir/plugin.h>
 
 #define PATH_ROOM 4352
+/* Of files that are gone, and of all that a position has room for in any case. An empty folder may be one
+ * that is not mounted, whose files come back. */
 #define MAX_GONE 10000
+#define MAX_KNOWN 24000
 #define WHOLE (FILE_IPC | FILE_PACKED)
 /* Longer than the clock of file systems may lag behind a change. */
 #define QUIET_NS 50000000
@@ -416,13 +419,14 @@ static weir_status miss(file_scan *scan, const file_item *known, file_list *gone
 
 static weir_status miss_all(file_scan *scan, file_list *gone, weir_error *err) {
   weir_status status = WEIR_OK;
-  size_t left = 0;
+  size_t left = 0, most = scan->now.n < MAX_KNOWN ? MAX_KNOWN - scan->now.n : 0;
+  if (scan->now.n > 0 && most > MAX_GONE) most = MAX_GONE;
   for (size_t k = 0; k < scan->n_known; k++)
     left += scan->known[k].gone && !scan->known[k].taken;
   for (size_t k = 0; status == WEIR_OK && k < scan->n_known; k++) {
     const file_known *known = &scan->known[k];
     if (!known->gone || known->taken) continue;
-    if (left <= MAX_GONE)
+    if (left <= most)
       status = copy_to(gone, known->item, err);
     else
       left--; /* the oldest */

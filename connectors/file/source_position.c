@@ -101,7 +101,7 @@ weir_status file_position_write(const file_list *listed, const file_list *gone,
         status = weir_error_set(
             err, WEIR_E_INVALID_CONFIG, 0,
             "the position of %zu files does not fit %u bytes; give each pipeline a "
-            "part of the files",
+            "part of the files, or move away those that are done",
             n, WEIR_MAX_POSITION);
         goto out;
       }

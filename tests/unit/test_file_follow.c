@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -465,6 +466,38 @@ static void test_hard_links(void **state) {
   check_more("app.log.1@3 app.log@0");
 }
 
+/* An empty folder may be one that is not mounted: its files are not forgotten. */
+static void test_many_vanish_and_come_back(void **state) {
+  (void)state;
+  char name[32], in[600], away[600];
+  enum { N = 10500 };
+  set_paths("in/*.log");
+  snprintf(in, sizeof(in), "%s/in", folder);
+  snprintf(away, sizeof(away), "%s/away", folder);
+  assert_int_equal(mkdir(in, 0700), 0);
+  for (int i = 0; i < N; i++) {
+    snprintf(name, sizeof(name), "in/%d.log", i);
+    put(name, "x\n");
+  }
+  scan();
+  for (size_t i = 0; i < files.n; i++) {
+    files.items[i].progress = (file_progress){
+        .flags = FILE_DONE, .covered = 2, .hash = file_hash("x\n", 2), .count = 1};
+  }
+  assert_int_equal(rename(in, away), 0);
+  assert_int_equal(mkdir(in, 0700), 0);
+  scan_long();
+  scan();
+  assert_int_equal(gone.n, N);
+  restart();
+  scan_long();
+  assert_int_equal(rmdir(in), 0);
+  assert_int_equal(rename(away, in), 0);
+  scan();
+  assert_int_equal(files.n, N);
+  check_more("");
+}
+
 /* A few files with the same beginning: only a rotation's name makes a copy of one. */
 static void test_alike(void **state) {
   (void)state;
@@ -516,6 +549,7 @@ int main(void) {
       IN_FOLDER(test_saved_by_an_editor),
       IN_FOLDER(test_inode_used_again),
       IN_FOLDER(test_hard_links),
+      IN_FOLDER(test_many_vanish_and_come_back),
       IN_FOLDER(test_alike),
       IN_FOLDER(test_cut_and_grown_at_once),
   };

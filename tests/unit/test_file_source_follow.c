@@ -247,16 +247,17 @@ static void test_thousands_come_and_go(void **state) {
   char *ids = malloc(200000);
   weir_error err = {0};
   assert_non_null(ids);
+  folder_put(folder, "stays.log", "\n"); /* an empty folder would not be believed */
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof(name), "%d-%d.log", round, i);
       add(name, i);
     }
     assert_int_equal(read_on(&s, ids, 200000, &err), WEIR_OK);
     int n = 0;
     for (const char *p = ids; *p; p++) n += *p == ' ';
-    assert_int_equal(n, 6000);
-    for (int i = 0; i < 6000; i++) {
+    assert_int_equal(n, 5000);
+    for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof(name), "%d-%d.log", round, i);
       folder_remove_file(folder, name);
     }
