@@ -84,7 +84,7 @@ typedef struct csv_carry {
 
 /* Takes the ends within quotes out of bits->end. False when a quote is not where one may be, or a CR is not
  * before LF: RFC 4180 as <weir/csv.h> has it. */
-static inline bool mind_quotes(csv_bits *bits, csv_carry *carry) {
+static inline bool mind_quotes(csv_bits *bits, csv_carry *carry, bool *doubled) {
   /* from each opening quote up to before its closing one, by the parity of the quotes before */
   uint64_t inside = bits->quote;
   for (int i = 1; i < 64; i *= 2) inside ^= inside << i;
@@ -93,6 +93,7 @@ static inline bool mind_quotes(csv_bits *bits, csv_carry *carry) {
   uint64_t cr = bits->cr & ~inside, end = bits->end & ~inside;
   /* a doubled quote closes and opens again */
   bool wrong = open & ~((end | close) << 1 | carry->end | carry->close);
+  *doubled |= (open & (close << 1 | carry->close)) != 0;
   wrong |= ((close << 1 | carry->close) & ~(end | cr | open)) != 0;
   wrong |= ((cr << 1 | carry->cr) & ~bits->lf) != 0;
   carry->inside = 0 - (inside >> 63);
@@ -106,7 +107,7 @@ static inline bool mind_quotes(csv_bits *bits, csv_carry *carry) {
 typedef struct csv_index {
   size_t n;     /* ends found */
   size_t lines; /* LFs met */
-  bool quotes, crs, high;
+  bool quotes, doubled, crs, high;
 } csv_index;
 
 /* Writes `from` + the number of each bit; returns how many there are. Eight at once, needed or not: a loop
@@ -138,7 +139,7 @@ static csv_index find_ends(const csv_dialect *dialect, const uint8_t *p, size_t 
                         0)) {
       index.quotes |= (bits.quote | carry.inside) != 0;
       index.crs |= bits.cr != 0;
-      if (!mind_quotes(&bits, &carry)) break;
+      if (!mind_quotes(&bits, &carry, &index.doubled)) break;
     } else {
       carry.end = bits.end >> 63;
     }
@@ -149,11 +150,13 @@ static csv_index find_ends(const csv_dialect *dialect, const uint8_t *p, size_t 
   return index;
 }
 
-/* The value of a field in quotes; when there are quotes in it, by csv_chunk_odd. */
-static format_span quoted_span(int quote, const uint8_t *base, format_span span) {
+/* The value of a field in quotes; when there are quotes in it, by take_odd. */
+static inline format_span quoted_span(int quote, const uint8_t *base, format_span span,
+                                      bool doubled) {
   span.at++;
   span.size -= 2;
-  if (memchr(base + span.at, quote, span.size) != NULL) span.size |= FORMAT_SPAN_ODD;
+  if (doubled && memchr(base + span.at, quote, span.size) != NULL)
+    span.size |= FORMAT_SPAN_ODD;
   return span;
 }
 
@@ -180,7 +183,7 @@ static bool are_rows(const weir_csv_decoder *decoder, const uint8_t *base,
 /* Values that are not simply what lies between two ends: in quotes, before CR LF, with a text for null. False
  * when a row has another number of fields. */
 static bool find_values(weir_csv_decoder *decoder, const uint8_t *base, int64_t field,
-                        int64_t rows, bool quotes, bool texts) {
+                        int64_t rows, const csv_index *index, bool texts) {
   const csv_dialect *dialect = &decoder->dialect;
   const uint32_t *at = decoder->ends + field;
   const bool last = field + 1 == decoder->n_fields;
@@ -191,8 +194,8 @@ static bool find_values(weir_csv_decoder *decoder, const uint8_t *base, int64_t 
     bool quoted = false;
     differ |= base[at[1]] ^ want;
     if (last && span.size > 0 && base[at[1] - 1] == '\r') span.size--;
-    if (quotes && span.size > 0 && base[span.at] == dialect->quote) {
-      span = quoted_span(dialect->quote, base, span);
+    if (index->quotes && span.size > 0 && base[span.at] == dialect->quote) {
+      span = quoted_span(dialect->quote, base, span, index->doubled);
       quoted = true;
     }
     if (!(quoted && texts) && has_null_text(dialect, base, span))
@@ -261,7 +264,7 @@ size_t csv_chunk_take(weir_csv_decoder *decoder, const uint8_t *base, size_t siz
     } else {
       bool texts =
           col != NULL && (col->kind == FORMAT_UTF8 || col->kind == FORMAT_BINARY);
-      if (!find_values(decoder, base, i, rows, index.quotes, texts)) return 0;
+      if (!find_values(decoder, base, i, rows, &index, texts)) return 0;
       spans.before = decoder->befores;
       spans.stride = 1;
     }
