@@ -3,6 +3,7 @@
 
 fuzz_ipc: each nested type and each kind of dictionary alone, as a stream and as a file, plain and compressed,
 written by pyarrow. fuzz_ndjson: rows of every column of that target, whose first byte chooses blocks and batches.
+fuzz_infer: the same rows, and records of each type of column; the first byte chooses the format and blocks.
 """
 
 import pathlib
@@ -22,11 +23,18 @@ NDJSON = """\
 {"m":[{"key":"a","value":1}],"o":{"i":1,"y":[{}]},"w":[{"l":[1]},{"f":2}]}
 """
 
+CSV = """\
+id,zip,price,day,at,local,big,ok,"no\nte"
+1,007,2.5,2024-02-29,2024-02-29T10:00:00Z,2024-02-29 10:00:00.5,18446744073709551615,true,
+2,10,3,2024-03-01,2024-03-01 11:00:00+01:00,2024-02-29,1,FALSE,"a ""b"", c"
+-9223372036854775808,+1,1e3,,nan,-inf,1,1,x
+"""
+
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    ipc, ndjson = folder / "fuzz_ipc", folder / "fuzz_ndjson"
-    for path in (ipc, ndjson):
+    ipc, ndjson, infer = (folder / name for name in ("fuzz_ipc", "fuzz_ndjson", "fuzz_infer"))
+    for path in (ipc, ndjson, infer):
         path.mkdir(parents=True, exist_ok=True)
     for name, column in {**nested_columns(), **dictionary_columns()}.items():
         batch = pa.record_batch({"c": column})
@@ -39,6 +47,9 @@ def main():
             write(ipc / f"seed-dict-{kind}-{deltas}", batches, batches[0].schema, False, emit_dictionary_deltas=deltas)
     for i, line in enumerate([NDJSON, *NDJSON.splitlines()]):
         (ndjson / f"seed-{i}").write_text(f"{'!#1'[i % 3]}{line}\n{line}")
+        (infer / f"seed-{i}").write_text(f"{'@D'[i % 2]}{line}\n{line}")
+    for i in range(3):
+        (infer / f"seed-csv-{i}").write_text(f"{'ACO'[i]}{CSV}")
 
 
 if __name__ == "__main__":
