@@ -249,18 +249,27 @@ static weir_status pg_own(pg_store *store, bool anew, weir_error *err) {
   return pg_keep(store, err);
 }
 
+/* An older host's struct is shorter. */
+static weir_store_postgres pg_where(const weir_store_postgres *given) {
+  weir_store_postgres where = {0};
+  size_t size = given->struct_size;
+  memcpy(&where, given, size && size < sizeof(where) ? size : sizeof(where));
+  return where;
+}
+
 /* ---- what others call -------------------------------------------------------------------------------- */
 
-weir_status weir_store_open_postgres(const weir_store_postgres *where, weir_store **out,
+weir_status weir_store_open_postgres(const weir_store_postgres *given, weir_store **out,
                                      weir_error *err) {
   pg_store *store = NULL;
+  weir_store_postgres where = pg_where(given);
   weir_error local = {0};
   weir_error *e = err ? err : &local;
-  BASE_TRY(pg_new(where->pipeline, &pg_ops, &store, e));
-  store->lease_ns = where->lease_ns ? where->lease_ns : WEIR_STORE_LEASE_NS;
-  weir_status status = pg_connect(store, where->uri, e);
+  BASE_TRY(pg_new(where.pipeline, &pg_ops, &store, e));
+  store->lease_ns = where.lease_ns ? where.lease_ns : WEIR_STORE_LEASE_NS;
+  weir_status status = pg_connect(store, where.uri, e);
   if (!status) status = pg_need_tables(store, e);
-  if (!status) status = pg_own(store, where->new_deployment, e);
+  if (!status) status = pg_own(store, where.new_deployment, e);
   if (status) {
     /* Nothing was done under it, so an answer that was lost leaves no doubt worth the word. */
     e->flags &= ~(uint32_t)WEIR_ERR_IN_DOUBT;
@@ -271,21 +280,22 @@ weir_status weir_store_open_postgres(const weir_store_postgres *where, weir_stor
   return WEIR_OK;
 }
 
-weir_status weir_store_read_postgres(const weir_store_postgres *where, weir_store **out,
+weir_status weir_store_read_postgres(const weir_store_postgres *given, weir_store **out,
                                      weir_error *err) {
   pg_store *store = NULL;
+  weir_store_postgres where = pg_where(given);
   bool there = false;
   uint64_t none = 0;
-  BASE_TRY(pg_new(where->pipeline, &pg_reader_ops, &store, err));
+  BASE_TRY(pg_new(where.pipeline, &pg_reader_ops, &store, err));
   store->sql.base.read_only = true;
-  weir_status status = pg_connect(store, where->uri, err);
+  weir_status status = pg_connect(store, where.uri, err);
   if (!status) status = pg_check_tables(store, &there, err);
   if (!status && there)
     status = sql_get_ints(&store->sql, SQL_META_READ, NULL, 0, &none, 1, &there, err);
   if (!status && !there)
     status = weir_error_set(err, WEIR_E_NOT_FOUND, 0,
                             "checkpoint store %s holds nothing of pipeline %s yet",
-                            store->sql.path, where->pipeline);
+                            store->sql.path, where.pipeline);
   if (status) {
     pg_close(&store->sql.base);
     return status;
