@@ -104,6 +104,23 @@ with pa.memory_map("$in") as f:
 import polars as pl
 pl.scan_ipc("$in").sink_parquet("$out/p.parquet", compression="zstd", compression_level=1)
 """,
+    "pyarrow ipc => folders": """
+import pyarrow as pa, pyarrow.dataset as ds
+pa.set_cpu_count(1)
+with pa.memory_map("$in") as f:
+    r = pa.ipc.open_file(f)
+    batches = (r.get_batch(i) for i in range(r.num_record_batches))
+    ds.write_dataset(batches, "$out/p", schema=r.schema, format="parquet", partitioning=["$by"], partitioning_flavor="hive",
+        use_threads=False, max_partitions=100000, max_open_files=8000,
+        file_options=ds.ParquetFileFormat().make_write_options(compression="zstd", compression_level=1))
+""",
+    "duckdb ipc => folders": """
+import duckdb, pyarrow as pa
+with pa.memory_map("$in") as f:
+    t = pa.ipc.open_file(f).read_all()
+    d = duckdb.connect(config={"threads": 1}); d.register("t", t)
+    d.execute("copy t to '$out/p' (format parquet, partition_by ($by), compression zstd, compression_level 1)")
+""",
     "pyarrow ndjson -> parquet": """
 import pyarrow as pa, pyarrow.json as pj, pyarrow.parquet as pq
 pa.set_cpu_count(1)
@@ -251,10 +268,10 @@ class Bench:
         )
         return [WEIR, "run", path, "--progress", "none"]
 
-    def peers(self, what, path):
+    def peers(self, what, path, by=""):
         for name, program in PEERS.items():
             if what in name:
-                program = program.replace("$in", str(path)).replace("$out", str(self.out))
+                program = program.replace("$in", str(path)).replace("$out", str(self.out)).replace("$by", by)
                 yield name, [sys.executable, "-c", program]
 
     def compare(self, title, commands, empty=None):
@@ -295,6 +312,21 @@ class Bench:
                 **dict(self.peers("ipc ->", data)),
             },
         )
+
+    def partitions(self, by="status", folders=5):
+        """Into folders, rows of all folders mixed. Only weir's files are synced."""
+        data = self.data("arrow")
+        sink = f"{{type: file, path: ./out/lake, partition_by: {by}}}"
+        self.compare(
+            f"IPC -> Parquet zstd(1) in {folders} folders, {self.rows} rows, {len(self.cpus)} CPU",
+            {
+                "weir": self.weir("pa", f"{{type: file, path: {data}}}", sink, interval="1h"),
+                **dict(self.peers("ipc =>", data, by)),
+            },
+        )
+
+    def many_partitions(self):
+        self.partitions("sku", 5000)
 
     def ndjson_parquet(self):
         data = self.data("ndjson")
@@ -461,8 +493,8 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push"]
-ON_DEMAND = ["memory"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push"]
+ON_DEMAND = ["memory", "many-partitions"]
 
 
 def main():

@@ -122,9 +122,9 @@ static weir_status find_columns(const weir_options *options, file_partitions *p,
   p->n_columns = n;
   p->names = calloc(1, size);
   if (!p->names) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-  for (size_t i = 0; i < n; i++) {
-    if (i) strcat(p->names, ",");
-    strcat(p->names, p->columns[i].name);
+  for (size_t i = 0, at = 0; i < n; i++) {
+    at += (size_t)snprintf(p->names + at, size - at, "%s%s", i ? "," : "",
+                           p->columns[i].name);
   }
   return WEIR_OK;
 }

@@ -2,9 +2,6 @@
 #include "staging.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <openssl/evp.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,178 +9,80 @@
 #include <unistd.h>
 #include <weir/fault.h>
 
-enum { WRITE_AHEAD = 8 << 20, OPEN_MAX_FILES = 1024, PENDING_MAX = 128 << 20 };
+#include "staged_file.h"
 
-typedef struct file_staging_file {
-  file_data_file info; /* rows and bytes so far */
-  const file_disk_folder *folder;
-  int fd;
-  uint64_t handed_over; /* bytes that the disk was told to begin with */
-  bool complete;        /* the format has put its end */
-  EVP_MD_CTX *hash;
-  const file_encoder_format *format;
-  void *encoder;
-} file_staging_file;
-
-struct file_staging_open {
-  uint64_t hash; /* of the folder */
-  uint64_t used; /* when it was written last */
-  file_staging_file *file;
+enum {
+  HELD_MAX = 16 << 10,
+  UNDER_WAY_BYTES = 192 << 20, /* what the files under way cost, empty */
+  PENDING_MAX = 128 << 20,     /* what they hold in memory */
+  BUCKETS = 4096
 };
 
-/* ---- one file ----------------------------------------------------------------------------------- */
+/* ---- the files under way ------------------------------------------------------------------------ */
 
-/* Files that participants of this process hold open. */
-static atomic_size_t open_files;
+/* By folder in buckets, and in the order in which they were written. */
+struct file_staging_files {
+  file_staged *buckets[BUCKETS];
+  file_staged *newest, *oldest;
+  size_t n, most;
+};
 
-static void start_writing(file_staging_file *file) {
-  file_disk_start_writing(file->fd, file->handed_over,
-                          file->info.bytes - file->handed_over);
-  file->handed_over = file->info.bytes;
+/* An empty Parquet writer takes 6 KiB and 1.1 KiB a column. */
+static size_t most_files(const weir_schema *schema) {
+  size_t each = (8 << 10) + (size_t)weir_schema_arrow(schema)->n_children * (2 << 10);
+  size_t n = UNDER_WAY_BYTES / each;
+  return n < 64 ? 64 : n;
 }
 
-/* Hashing goes along with writing: the bytes are in the cache, and no second read is needed. */
-static weir_status file_out(void *ctx, const void *data, size_t size, weir_error *err) {
-  file_staging_file *file = ctx;
-  FILE_TRY(
-      file_disk_write(file->fd, data, size, file->folder->path, file->info.name, err));
-  if (size && EVP_DigestUpdate(file->hash, data, size) != 1) {
-    return weir_error_set(err, WEIR_E_INTERNAL, 0, "cannot hash '%s'", file->info.name);
+static file_staged *files_find(const file_staging *s, const char *folder, uint64_t key) {
+  for (file_staged *file = s->files ? s->files->buckets[key % BUCKETS] : NULL; file;
+       file = file->next) {
+    if (file->key == key && (!folder || strcmp(file->info.folder, folder) == 0))
+      return file;
   }
-  file->info.bytes += size;
-  if (file->info.bytes - file->handed_over >= WRITE_AHEAD) start_writing(file);
-  return WEIR_OK;
+  return NULL;
 }
 
-static void file_free(file_staging_file *file) {
-  if (!file) return;
-  if (file->encoder) file->format->free(file->encoder);
-  EVP_MD_CTX_free(file->hash);
-  if (file->fd >= 0) {
-    close(file->fd);
-    atomic_fetch_sub(&open_files, 1);
-  }
-  free(file->info.folder);
-  free(file);
+static void unlink_age(struct file_staging_files *files, file_staged *file) {
+  if (file->newer)
+    file->newer->older = file->older;
+  else
+    files->newest = file->older;
+  if (file->older)
+    file->older->newer = file->newer;
+  else
+    files->oldest = file->newer;
+  file->newer = file->older = NULL;
 }
 
-static weir_status file_create(file_staging *s, file_staging_file *file,
-                               weir_error *err) {
-  file_data_name name = {.attempt = s->key.attempt,
-                         .participant = s->key.participant,
-                         .index = s->begun + 1};
-  memcpy(name.incarnation, s->key.incarnation, sizeof(name.incarnation));
-  snprintf(name.extension, sizeof(name.extension), "%s", file->format->extension);
-  file_data_name_format(&name, file->info.name);
-  file->info.participant = name.participant;
-  /* F5. The folder is 0700, so the file may have its published mode from the start and no later change
-   * of mode needs a sync. */
-  file->fd = openat(s->folder->fd, file->info.name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file->fd >= 0) {
-    atomic_fetch_add(&open_files, 1);
-    s->begun++;
-  }
-  if (file->fd < 0 || WEIR_FAULT("file.staged.created")) {
-    return file_disk_error(err, file->fd < 0 ? errno : EIO, "create", s->folder->path,
-                           file->info.name);
-  }
-  return WEIR_OK;
+static void make_newest(struct file_staging_files *files, file_staged *file) {
+  file->older = files->newest;
+  if (files->newest)
+    files->newest->newer = file;
+  else
+    files->oldest = file;
+  files->newest = file;
 }
 
-static weir_status file_new(file_staging *s, const char *folder, file_staging_file **out,
-                            weir_error *err) {
-  weir_status status = WEIR_OK;
-  file_staging_file *file = calloc(1, sizeof(*file));
-  if (!file) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-  file->fd = -1;
-  file->folder = s->folder;
-  file->format = s->encoder.format;
-  file->hash = EVP_MD_CTX_new();
-  if (folder) file->info.folder = strdup(folder);
-  if (!file->hash || (folder && !file->info.folder) ||
-      EVP_DigestInit_ex(file->hash, EVP_sha256(), NULL) != 1) {
-    status = weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-    goto out;
-  }
-  FILE_GOTO(status, file_create(s, file, err));
-  FILE_GOTO(status, file->format->create(&s->encoder, s->schema, file_out, file,
-                                         &file->encoder, err));
-  *out = file;
-  file = NULL;
-out:
-  file_free(file);
-  return status;
+static void files_drop(struct file_staging_files *files, file_staged *file) {
+  file_staged **at = &files->buckets[file->key % BUCKETS];
+  while (*at != file) at = &(*at)->next;
+  *at = file->next;
+  unlink_age(files, file);
+  files->n--;
+  file_staged_free(file);
 }
 
-/* Complete, but not yet durable. */
-static weir_status file_complete(file_staging_file *file, weir_error *err) {
-  if (file->complete) return WEIR_OK;
-  FILE_TRY(file->format->finish(file->encoder, err));
-  file->complete = true;
-  return WEIR_OK;
-}
-
-/* Complete, synced, listed. */
-static weir_status file_finish(file_staging *s, file_staging_file *file,
-                               weir_error *err) {
-  FILE_TRY(file_complete(file, err));
-  if (WEIR_FAULT("file.staged.written")) {
-    return file_disk_error(err, EIO, "write", s->folder->path, file->info.name);
-  }
-  FILE_TRY(file_disk_sync(file->fd, s->folder->path, file->info.name, err)); /* F6 */
-  if (EVP_DigestFinal_ex(file->hash, file->info.sha256, NULL) != 1) {
-    return weir_error_set(err, WEIR_E_INTERNAL, 0, "cannot hash '%s'", file->info.name);
-  }
-  FILE_TRY(file_data_files_add(&s->done, &file->info, err));
-  file->info.folder = NULL; /* moved */
-  return WEIR_OK;
-}
-
-static uint64_t file_pending(const file_staging_file *file) {
-  return file->format->pending(file->encoder);
-}
-
-static uint64_t file_size(const file_staging_file *file) {
-  return file->info.bytes + file_pending(file);
-}
-
-/* ---- the open files ----------------------------------------------------------------------------- */
-
-/* Forgets the open file at `at`, whose descriptor is closed. */
-static void open_drop(file_staging *s, size_t at) {
-  file_free(s->open[at].file);
-  s->open[at] = s->open[--s->n_open];
-}
-
-static weir_status open_finish(file_staging *s, size_t at, weir_error *err) {
-  weir_status status = WEIR_OK;
-  file_staging_file *file = s->open[at].file;
-  if (file->info.rows)
-    status = file_finish(s, file, err);
-  else /* All its batches were bad: the file has no row and must not be published. */
+/* Synced and listed; or gone, when all its batches were bad: a file without a row must not be published. */
+static weir_status files_finish(file_staging *s, file_staged *file, weir_error *err) {
+  if (file->info.rows) {
+    FILE_TRY(file_staged_finish(file, err));
+    FILE_TRY(file_data_files_add(&s->done, &file->info, err));
+    file->info.folder = NULL; /* moved */
+  } else if (file->created) {
     unlinkat(s->folder->fd, file->info.name, 0);
-  if (!status) open_drop(s, at);
-  return status;
-}
-
-static bool may_open(const file_staging *s) {
-  struct rlimit limit = {0};
-  size_t most = OPEN_MAX_FILES;
-  if (!s->n_open) return true;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < most)
-    most = (size_t)limit.rlim_cur / 2;
-  return s->n_open < OPEN_MAX_FILES && atomic_load(&open_files) < most;
-}
-
-static weir_status make_way(file_staging *s, weir_error *err) {
-  while (!may_open(s)) {
-    size_t oldest = 0;
-    for (size_t i = 1; i < s->n_open; i++) {
-      if (s->open[i].used < s->open[oldest].used) oldest = i;
-    }
-    FILE_TRY(open_finish(s, oldest, err));
   }
+  files_drop(s->files, file);
   return WEIR_OK;
 }
 
@@ -197,54 +96,63 @@ static weir_status check_described(file_staging *s, const char *folder, weir_err
                         (unsigned long long)s->key.attempt, (unsigned long long)s->begun);
 }
 
-/* The open file of a folder, NULL when there is none. */
-static struct file_staging_open *open_find(const file_staging *s, const char *folder,
-                                           uint64_t hash) {
-  for (size_t i = 0; i < s->n_open; i++) {
-    struct file_staging_open *o = &s->open[i];
-    if (o->hash == hash && (!folder || strcmp(o->file->info.folder, folder) == 0))
-      return o;
+static weir_status files_begin(file_staging *s, const char *folder, uint64_t key,
+                               file_staged **out, weir_error *err) {
+  if (!s->files) {
+    s->files = calloc(1, sizeof(*s->files));
+    if (!s->files) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+    s->files->most = most_files(s->schema);
   }
-  return NULL;
-}
-
-static weir_status open_get(file_staging *s, const char *folder, uint64_t hash,
-                            struct file_staging_open **out, weir_error *err) {
-  struct file_staging_open *o = open_find(s, folder, hash);
-  if (!o) {
-    FILE_TRY(make_way(s, err));
-    FILE_TRY(check_described(s, folder, err));
-    if (s->n_open == s->open_capacity) {
-      size_t capacity = s->open_capacity ? 2 * s->open_capacity : 4;
-      o = realloc(s->open, capacity * sizeof(*o));
-      if (!o) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-      s->open = o;
-      s->open_capacity = capacity;
-    }
-    o = &s->open[s->n_open];
-    *o = (struct file_staging_open){.hash = hash};
-    FILE_TRY(file_new(s, folder, &o->file, err));
-    s->n_open++;
-  }
-  o->used = ++s->clock;
-  *out = o;
+  while (s->files->n >= s->files->most) FILE_TRY(files_finish(s, s->files->oldest, err));
+  FILE_TRY(check_described(s, folder, err));
+  file_staged *file = NULL;
+  file_data_name name = {
+      .attempt = s->key.attempt, .participant = s->key.participant, .index = ++s->begun};
+  memcpy(name.incarnation, s->key.incarnation, sizeof(name.incarnation));
+  snprintf(name.extension, sizeof(name.extension), "%s", s->encoder.format->extension);
+  FILE_TRY(file_staged_new(&s->encoder, s->schema, s->folder, &name, folder,
+                           folder ? HELD_MAX : 0, &file, err));
+  file->key = key;
+  file->next = s->files->buckets[key % BUCKETS];
+  s->files->buckets[key % BUCKETS] = file;
+  make_newest(s->files, file);
+  s->files->n++;
+  *out = file;
   return WEIR_OK;
 }
 
-/* What waits in all open files, so that many of them together stay within bounds. */
+static bool too_many_open(void) {
+  struct rlimit limit = {0};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         file_staged_count() > limit.rlim_cur / 2;
+}
+
+/* Leaves the file that was written last, however many others have open. */
+static weir_status bound_open(file_staging *s, weir_error *err) {
+  file_staged *file = s->files->oldest;
+  while (file && file != s->files->newest && too_many_open()) {
+    file_staged *newer = file->newer;
+    if (file->fd >= 0) FILE_TRY(files_finish(s, file, err));
+    file = newer;
+  }
+  return WEIR_OK;
+}
+
+/* What waits in memory for all files, so that many of them together stay within bounds. */
 static weir_status bound_pending(file_staging *s, weir_error *err) {
-  while (s->encoder.format->flush) {
+  for (;;) {
     uint64_t sum = 0, most = 0;
-    size_t largest = 0;
-    for (size_t i = 0; i < s->n_open; i++) {
-      uint64_t pending = file_pending(s->open[i].file);
+    file_staged *largest = NULL;
+    for (file_staged *file = s->files ? s->files->newest : NULL; file;
+         file = file->older) {
+      uint64_t pending = file_staged_pending(file);
       sum += pending;
-      if (pending > most) most = pending, largest = i;
+      if (pending > most) most = pending, largest = file;
     }
-    if (sum <= PENDING_MAX) break;
-    FILE_TRY(s->encoder.format->flush(s->open[largest].file->encoder, err));
+    if (sum <= PENDING_MAX || !largest) return WEIR_OK;
+    FILE_TRY(file_staged_spill(largest, err));
+    FILE_TRY(bound_open(s, err));
   }
-  return WEIR_OK;
 }
 
 /* ---- epochs ------------------------------------------------------------------------------------- */
@@ -255,7 +163,7 @@ void file_staging_begin(file_staging *s, const file_epoch_key *key) {
 }
 
 void file_staging_end(file_staging *s) {
-  while (s->n_open) open_drop(s, s->n_open - 1);
+  while (s->files && s->files->n) files_drop(s->files, s->files->newest);
   file_data_files_done(&s->done);
   memset(&s->key, 0, sizeof(s->key));
   s->broken = 0;
@@ -267,9 +175,8 @@ void file_staging_done(file_staging *s) {
   file_staging_end(s);
   file_partitions_free(s->partitions);
   s->partitions = NULL;
-  free(s->open);
-  s->open = NULL;
-  s->open_capacity = 0;
+  free(s->files);
+  s->files = NULL;
 }
 
 static weir_status swallow(void *ctx, const void *data, size_t size, weir_error *err) {
@@ -300,8 +207,8 @@ static weir_status rehearse(const file_staging *s, weir_batch *batch, weir_error
 /* Rows that the folder's open file has room for. */
 static int64_t room(const file_staging *s, const file_partition_group *group,
                     int64_t rows) {
-  const struct file_staging_open *o = open_find(s, group->folder, group->hash);
-  uint64_t taken = o ? o->file->info.rows : 0;
+  const file_staged *file = files_find(s, group->folder, group->hash);
+  uint64_t taken = file ? file->info.rows : 0;
   if (!s->roll_rows || s->roll_rows - taken >= (uint64_t)rows) return rows;
   return (int64_t)(s->roll_rows - taken);
 }
@@ -309,21 +216,22 @@ static int64_t room(const file_staging *s, const file_partition_group *group,
 /* Writes rows that fit the folder's open file; rolls it when it is full. */
 static weir_status write_part(file_staging *s, const file_partition_group *group,
                               weir_batch *batch, uint64_t *bytes, weir_error *err) {
-  struct file_staging_open *o = NULL;
-  FILE_TRY(open_get(s, group->folder, group->hash, &o, err));
-  file_staging_file *file = o->file;
-  uint64_t before = file_size(file);
+  file_staged *file = files_find(s, group->folder, group->hash);
+  if (!file) FILE_TRY(files_begin(s, group->folder, group->hash, &file, err));
+  unlink_age(s->files, file);
+  make_newest(s->files, file);
+  uint64_t before = file_staged_size(file);
   FILE_TRY(file->format->write(file->encoder, batch, err));
   file->info.rows += (uint64_t)weir_batch_rows(batch);
-  uint64_t after = file_size(file);
+  uint64_t after = file_staged_size(file);
   if (after > before)
     *bytes += after - before; /* shrinks where an estimate was too high */
   if (s->partitions && file->format->trim) file->format->trim(file->encoder);
   if ((s->roll_rows && file->info.rows >= s->roll_rows) ||
-      (s->roll_bytes && file_size(file) >= s->roll_bytes)) {
-    return open_finish(s, (size_t)(o - s->open), err);
+      (s->roll_bytes && file_staged_size(file) >= s->roll_bytes)) {
+    return files_finish(s, file, err);
   }
-  return WEIR_OK;
+  return s->partitions && file->fd >= 0 ? bound_open(s, err) : WEIR_OK;
 }
 
 static weir_status write_group(file_staging *s, const file_partition_group *group,
@@ -396,16 +304,19 @@ weir_status file_staging_write(file_staging *s, weir_batch *batch, uint64_t *byt
   return status;
 }
 
-weir_status file_staging_prepare(file_staging *s, weir_error *err) {
-  weir_status status = WEIR_OK;
-  if (s->broken) return broken(s, err);
-  /* The disk begins with all of them before the first is waited for. */
-  for (size_t i = 0; !status && s->n_open > 1 && i < s->n_open; i++) {
-    file_staging_file *file = s->open[i].file;
-    if (file->info.rows) status = file_complete(file, err);
-    if (!status) start_writing(file);
+/* The disk begins with files that are open before the first is waited for. */
+static weir_status finish_all(file_staging *s, weir_error *err) {
+  for (file_staged *file = s->files->n > 1 ? s->files->oldest : NULL; file;
+       file = file->newer) {
+    if (file->info.rows && file->fd >= 0) FILE_TRY(file_staged_complete(file, err));
   }
-  while (!status && s->n_open) status = open_finish(s, s->n_open - 1, err);
+  while (s->files->n) FILE_TRY(files_finish(s, s->files->oldest, err));
+  return WEIR_OK;
+}
+
+weir_status file_staging_prepare(file_staging *s, weir_error *err) {
+  if (s->broken) return broken(s, err);
+  weir_status status = s->files ? finish_all(s, err) : WEIR_OK;
   file_data_files_sort(&s->done);
   if (!status && s->done.n && WEIR_FAULT("file.staged.synced")) {
     status = file_disk_error(err, EIO, "sync", s->folder->path, NULL);

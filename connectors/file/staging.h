@@ -4,10 +4,11 @@
  * `partition_by` one for each folder. Used by the sink's own thread alone. A file is finished and synced when
  * it rolls, so that pre_commit waits for the last one only.
  *
- * Of many folders so many files are open at once as half of the process's descriptors allow, all participants
- * together, and 1,024 at most. Then the one that was written least recently is finished; more rows for its
- * folder begin another. Rows that wait in memory for their row group come to 128 MiB at most, all files of a
- * participant together; then the largest row group is written early.
+ * Of many folders, thousands of files are under way: what their empty encoders take is bounded by 192 MiB, what
+ * waits in them for its row group by 128 MiB, and only those are open that have written: half of the process's
+ * descriptors at most, all participants together. Beyond the first and the last bound the file that was written
+ * least recently is finished, and more rows for its folder begin another; beyond the second the largest is
+ * written early.
  */
 #ifndef CONNECTORS_FILE_STAGING_H
 #define CONNECTORS_FILE_STAGING_H
@@ -29,9 +30,7 @@ typedef struct file_staging {
   uint64_t begun;     /* files: their index */
   size_t described;   /* bytes of the descriptor so far */
   file_data_files done;
-  struct file_staging_open *open; /* the files under way */
-  size_t n_open, open_capacity;
-  uint64_t clock; /* of writes, for `used` */
+  struct file_staging_files *files; /* under way; NULL: none yet */
 } file_staging;
 
 /* No file is made until there are rows. */

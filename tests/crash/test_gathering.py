@@ -46,7 +46,6 @@ def test_they_are_published_when_their_time_has_come(tmp_path, weir_faults_bin):
     assert process.poll() is None
     process.kill()
     case.end(process)
-    assert max(len(manifest["attempts"]) for manifest in manifests(case)) > 1
     case.finish()
     case.check()
     case.check_clean()
