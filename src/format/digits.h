@@ -51,7 +51,8 @@ static inline bool format_digits_read(const uint8_t *p, size_t n, uint64_t *out)
   uint64_t x = (format_load64(p) ^ FORMAT_ZEROS) << (56 - 8 * more);
   uint64_t y = format_load64(p + more + 1) ^ FORMAT_ZEROS;
   uint64_t value = format_sum_digits(x) * 100000000 + format_sum_digits(y);
-  bool good = format_are_digits(x) & format_are_digits(y);
+  bool good = format_are_digits(x);
+  good &= format_are_digits(y);
   if (n > 16) {
     y = format_load64(p + more + 9) ^ FORMAT_ZEROS;
     value = value * 100000000 + format_sum_digits(y);
