@@ -106,11 +106,17 @@ static weir_status pg_make_tables(pg_store *store, weir_error *err) {
   int64_t there = 0;
   BASE_TRY(pq_exec(&store->session,
                    "BEGIN; SELECT pg_advisory_xact_lock(" PG_ADVISORY_KEY ")", err));
-  BASE_TRY(
-      pg_ask_int(store, "SELECT to_regclass('weir.version') IS NOT NULL", &there, err));
+  /* Asked of the catalog itself: to_regclass answers from what this transaction knew when it began to
+   * wait for the lock. */
+  BASE_TRY(pg_ask_int(store,
+                      "SELECT count(*) FROM pg_catalog.pg_class c JOIN "
+                      "pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+                      "WHERE n.nspname = 'weir' AND c.relname = 'version'",
+                      &there, err));
   if (!there) {
-    BASE_TRY(
-        pg_ask_int(store, "SELECT to_regnamespace('weir') IS NOT NULL", &there, err));
+    BASE_TRY(pg_ask_int(
+        store, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'weir'",
+        &there, err));
     if (!there) BASE_TRY(pq_exec(&store->session, "CREATE SCHEMA weir", err));
     BASE_TRY(pq_exec(&store->session, pg_schema, err));
   }

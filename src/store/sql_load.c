@@ -194,10 +194,18 @@ static weir_status load_all(load_ctx *load, weir_error *err) {
   weir_store_state *pub = store_state_public(load->state);
   BASE_TRY(load_rows(load, SQL_META_READ, "meta", load_meta, err));
   BASE_TRY(load_rows(load, SQL_LEASE_READ, "lease", load_lease, err));
-  if (!pub->pipeline || !pub->token) {
+  BASE_TRY(load_rows(load, SQL_ATTEMPT_READ, "attempt", load_attempt, err));
+  /* Made, and its first lease not taken yet: only a reader beside that start can see this. */
+  bool young = load->store->base.read_only && !load->n_attempts;
+  if (!pub->pipeline || (!pub->token && !young)) {
     return load_corrupt(load, "it lacks its pipeline or its lease", 0, err);
   }
-  BASE_TRY(load_rows(load, SQL_ATTEMPT_READ, "attempt", load_attempt, err));
+  if (!pub->token) {
+    return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
+                          "checkpoint store %s holds nothing yet: its first start is "
+                          "under way, or was ended before it took the lease",
+                          load->store->path);
+  }
   load->entries = store_state_alloc(load->state, load->n_attempts, sizeof(size_t), err);
   if (!load->entries) return WEIR_E_NOMEM;
   BASE_TRY(load_rows(load, SQL_PART_READ, "part", load_part, err));

@@ -256,7 +256,7 @@ def test_first_starts_together(case):
     """The tables are made once, and each row is delivered by whoever comes first."""
     together = [Case.start(case) for _ in range(4)]
     done = [case.end(process) for process in together]
-    assert [process.returncode for process in done] == [0] * 4, [process.stderr for process in done]
+    assert [process.returncode for process in done] == [0] * 4, "\n".join(process.stderr for process in done)
     assert sorted(json.loads(process.stdout)["rows"] for process in done) == [0, 0, 0, case.rows]
     case.check()
     case.check_clean()

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from harness import Case, Watcher
-from test_kill_points import LONG, ONCE, POINTS, WAYS
+from test_kill_points import AUDITS, LONG, ONCE, POINTS, WAYS, options_of
 
 # After the last epoch, besides those passed once a run: all is delivered, and only cleaning is left.
 LAST = ("file.clean",)
@@ -28,9 +28,9 @@ def check_exit(zombie, point):
     assert zombie.returncode in allowed, f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG and point not in HELD])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + HELD])
 def test_lock_removed(point, tmp_path, weir_faults_bin):
-    case = Case(tmp_path, weir_faults_bin)
+    case = Case(tmp_path, weir_faults_bin, **options_of(point))
     with Watcher(case):
         zombie = stop_at(case, point)
         (case.state / "lock").unlink(missing_ok=True)
@@ -63,9 +63,9 @@ def test_lock_removed_within_a_transaction(point, tmp_path, weir_faults_bin):
         case.check_clean()
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS])
 def test_state_copied(point, tmp_path, weir_faults_bin):
-    case = Case(tmp_path, weir_faults_bin)
+    case = Case(tmp_path, weir_faults_bin, **options_of(point))
     with Watcher(case):
         zombie = stop_at(case, point)
         copy = case.copy_state("copy")
