@@ -127,7 +127,9 @@ static void send_mark(task_source *s, uint64_t attempt) {
   if (!status)
     status = attempt ? task_lane_barrier(s->config.lane, attempt, &position, &error)
                      : task_lane_end(s->config.lane, &position, &error);
-  if (!status && !attempt) s->ended = 1;
+  /* An ephemeral source is not asked again after its end, though a rewind overtook the word of it. */
+  bool overtaken = status == WEIR_E_REWOUND && s->config.ephemeral;
+  if (!attempt && (!status || overtaken)) s->ended = 1;
   weir_bytes_release(&position);
   note(s, status, &error);
 }
