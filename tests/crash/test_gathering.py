@@ -40,8 +40,8 @@ def test_a_signal_publishes_what_was_gathered(tmp_path, weir_faults_bin):
 
 def test_they_are_published_when_their_time_has_come(tmp_path, weir_faults_bin):
     """Also when no decision follows: the source stands still after a few batches."""
-    case = Case(tmp_path, weir_faults_bin, more="commit_interval: 100ms")
-    process = case.start(f"task.read=sleep:1h@12,{PACE}")
+    case = Case(tmp_path, weir_faults_bin, more="commit_interval: 1s")
+    process = case.start("task.read=sleep:1h@12,task.read=sleep:50ms")
     wait_until(lambda: case.published() or process.poll() is not None, "publish what it gathered")
     assert process.poll() is None
     process.kill()
