@@ -66,8 +66,8 @@ WEIR_API weir_status weir_input_position(weir_input *input, weir_bytes *out,
 /* Pushes a batch: moved on WEIR_OK, else it is still the caller's. timeout 0 tries, negative waits for
  * ever. WEIR_E_TIMEOUT with flag RETRIABLE: no room; an event ROOM follows. WEIR_E_REWOUND: read the
  * position. WEIR_E_ENDED: the pipeline stopped. Never does I/O. The array is checked as in weir_batch_new; the
- * offsets within text and binary columns by the sink's thread: broken ones stop the pipeline, as a fault of the
- * program. */
+ * offsets within text and binary columns, unless rows are sent by key, by the sink's thread: broken ones stop
+ * the pipeline, as a fault of the program. */
 WEIR_API weir_status weir_input_push(weir_input *input, struct ArrowArray *array,
                                      int64_t timeout_ns, weir_error *err);
 

@@ -112,7 +112,8 @@ weir_status arrow_batch_wrap(weir_schema *schema, struct ArrowArray *array,
  * arrow_batch_check_offsets, so that a host's thread does not pay for it. */
 weir_status arrow_batch_new_pushed(weir_schema *schema, struct ArrowArray *array,
                                    weir_batch **out, weir_error *err);
-/* What arrow_batch_new_pushed left; nothing for other batches. Any thread, before a sink reads it. */
+/* What arrow_batch_new_pushed left; nothing for other batches. Any thread, before anything reads the
+ * values. */
 weir_status arrow_batch_check_offsets(weir_batch *batch, weir_error *err);
 
 /* Undoes weir_batch_new: moves the producer's array back into *array and drops the batch.

@@ -154,6 +154,7 @@ weir_status task_router_split(task_router *r, weir_batch *batch, weir_batch **pi
     pieces[0] = weir_batch_ref(batch);
     return WEIR_OK;
   }
+  BASE_TRY(arrow_batch_check_offsets(batch, err));
   BASE_TRY(reserve(r, rows, err));
   BASE_TRY(check_ops(r, array, rows, err));
   memset(r->hashes, 0, (size_t)rows * sizeof(*r->hashes));

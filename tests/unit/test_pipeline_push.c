@@ -232,32 +232,53 @@ static void leave(struct ArrowArray *array) {
   array->release = NULL;
 }
 
+/* Three rows of column `a`, text, with the offsets that a test gives. */
+typedef struct text_rows {
+  const void *none[1], *buffers[3];
+  struct ArrowArray column, *children[1], top;
+} text_rows;
+
+static struct ArrowArray *text_rows_init(text_rows *t, const int32_t *offsets) {
+  *t = (text_rows){.buffers = {NULL, offsets, "hello"}};
+  t->column = (struct ArrowArray){
+      .length = 3, .n_buffers = 3, .buffers = t->buffers, .release = leave};
+  t->children[0] = &t->column;
+  t->top = (struct ArrowArray){.length = 3,
+                               .n_buffers = 1,
+                               .n_children = 1,
+                               .buffers = t->none,
+                               .children = t->children,
+                               .release = leave};
+  return &t->top;
+}
+
 /* Offsets that fall within a column are found by the sink's thread, before the sink reads them; those that
  * end before they begin by the push. */
 static void test_broken_offsets_stop_the_pipeline_before_the_sink(void **state) {
   host *h = *state;
-  int32_t offsets[] = {0, 4, 2, 5};
-  const void *none[1] = {NULL}, *buffers[] = {NULL, offsets, "hello"};
-  struct ArrowArray column = {
-      .length = 3, .n_buffers = 3, .buffers = buffers, .release = leave};
-  struct ArrowArray *children[] = {&column};
-  struct ArrowArray top = {.length = 3,
-                           .n_buffers = 1,
-                           .n_children = 1,
-                           .buffers = none,
-                           .children = children,
-                           .release = leave};
+  text_rows rows;
   open_with(h, ", schema: {a: utf8}", "");
   weir_input *in = input(h, 0);
-  offsets[3] = -1;
-  assert_int_equal(weir_input_push(in, &top, 0, &h->err), WEIR_E_CORRUPT);
+  struct ArrowArray *array = text_rows_init(&rows, (int32_t[]){0, 4, 2, -1});
+  assert_int_equal(weir_input_push(in, array, 0, &h->err), WEIR_E_CORRUPT);
   assert_non_null(strstr(h->err.message, "column 0 'a': falling offset"));
-  offsets[3] = 5;
-  assert_int_equal(weir_input_push(in, &top, 0, &h->err), WEIR_OK);
+  array = text_rows_init(&rows, (int32_t[]){0, 4, 2, 5});
+  assert_int_equal(weir_input_push(in, array, 0, &h->err), WEIR_OK);
   weir_event event = wait_for(h, WEIR_EVENT_FAILED);
   assert_int_equal(event.error.code, WEIR_E_CORRUPT);
   assert_non_null(strstr(event.error.message, "column 0 'a': falling offset at slot 1"));
   assert_int_equal(probe_target("out", 3).all, 0);
+}
+
+/* Rows that are sent by key are read by the push itself. */
+static void test_broken_offsets_of_a_key_are_refused(void **state) {
+  host *h = *state;
+  text_rows rows;
+  open_with(h, ", schema: {a: utf8}", ", key: [a]");
+  struct ArrowArray *array = text_rows_init(&rows, (int32_t[]){0, 1 << 20, 2, 5});
+  assert_int_equal(weir_input_push(input(h, 0), array, 0, &h->err), WEIR_E_CORRUPT);
+  assert_non_null(strstr(h->err.message, "column 0 'a': falling offset at slot 1"));
+  assert_non_null(array->release);
 }
 
 static void *ask_for_lane(void *arg) {
@@ -313,6 +334,7 @@ int main(void) {
       TEST(test_a_drain_that_nobody_answers_ends),
       TEST(test_a_close_in_the_middle_of_a_rewind),
       TEST(test_broken_offsets_stop_the_pipeline_before_the_sink),
+      TEST(test_broken_offsets_of_a_key_are_refused),
       TEST(test_inputs_may_be_asked_for_by_many_threads),
       TEST(test_a_start_that_failed_says_so_again),
   };
