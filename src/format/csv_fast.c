@@ -67,13 +67,8 @@ static inline const uint8_t *find_end(const csv_marks *m, const uint8_t *p) {
 /* Ends a value of `n` bytes behind data_len. */
 static inline void close_text(format_column *col, int64_t n) {
   col->data_len += n;
-  int64_t i = ++col->n;
-  if (col->width == 4) {
-    /* a batch holds 32 MiB of text and one record, far less than 2 GiB */
-    ((int32_t *)(void *)col->values)[i] = (int32_t)col->data_len;
-  } else {
-    ((int64_t *)(void *)col->values)[i] = col->data_len;
-  }
+  /* a batch holds 32 MiB of text and one record, far less than 2 GiB */
+  format_offset_store(col->values, col->width, ++col->n, col->data_len);
 }
 
 /* Room for 16 bytes and more behind the `n` bytes of a value being copied. */

@@ -73,6 +73,9 @@ static inline bool format_digits_read(const uint8_t *p, size_t n, uint64_t *out)
 #endif
 }
 
+/* 10^0 .. 10^22, which are exact as double. */
+extern const double format_exact_power[23];
+
 /* "00" to "99". */
 extern const char format_pairs[201];
 

@@ -8,6 +8,23 @@
 
 #include "format/span.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* What ends a run of a string's plain characters: a quote, a backslash, a control character. */
+static inline bool ndjson_is_stop(uint8_t c) {
+  return c < 0x20 || c == '"' || c == '\\';
+}
+#if defined(__SSE2__)
+/* Bytes of ones for those of 16 that do. */
+static inline __m128i ndjson_stops(__m128i v) {
+  __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                              _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+  return _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
+}
+#endif
+
 /* Bytes behind a line that ndjson_row_fast may read, so that it can load whole words. */
 #define NDJSON_PADDING 32
 #define NDJSON_SLOT_WORDS 3

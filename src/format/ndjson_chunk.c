@@ -10,10 +10,6 @@
 #include "format/digits.h"
 #include "format/ndjson.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 /* What a row's values lie behind: the bytes that were between the same two values in the row before. */
 static inline bool gap_matches(const ndjson_gap *gap, const uint8_t *p) {
 #if defined(__SSE2__)
@@ -54,29 +50,20 @@ static const uint8_t *learn_gap(weir_ndjson_decoder *decoder, const uint8_t *p,
   return p;
 }
 
-#if defined(__SSE2__)
-/* Which of 16 bytes end a run of a string's plain characters: a quote, a backslash, a control character. */
-static inline unsigned string_stops(__m128i v) {
-  __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
-                              _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-  stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
-  return (unsigned)_mm_movemask_epi8(stop);
-}
-#endif
-
-/* The first character at or behind p that ends such a run. *high gathers whether bytes beyond ASCII were met,
+/* The first character at or behind p that ends a run of plain ones. *high gathers whether bytes beyond ASCII were met,
  * or were near. */
 static inline const uint8_t *find_stop(const uint8_t *p, bool *high) {
 #if defined(__SSE2__)
   for (;; p += 32) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p),
             w = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
-    unsigned at = string_stops(v) | string_stops(w) << 16;
+    unsigned at = (unsigned)_mm_movemask_epi8(ndjson_stops(v)) |
+                  (unsigned)_mm_movemask_epi8(ndjson_stops(w)) << 16;
     *high |= _mm_movemask_epi8(_mm_or_si128(v, w)) != 0;
     if (at != 0) return p + __builtin_ctz(at);
   }
 #else
-  for (; *p != '"' && *p != '\\' && *p >= 0x20; p++) *high |= *p >= 0x80;
+  for (; !ndjson_is_stop(*p); p++) *high |= *p >= 0x80;
   return p;
 #endif
 }

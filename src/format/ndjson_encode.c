@@ -60,7 +60,7 @@ static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
   *p++ = '"';
   for (size_t i = 0; i < n;) {
     size_t run = i;
-    while (run < n && text[run] >= 0x20 && text[run] != '"' && text[run] != '\\') run++;
+    while (run < n && !ndjson_is_stop(text[run])) run++;
     memcpy(p, text + i, run - i);
     p += run - i;
     i = run;
@@ -86,9 +86,7 @@ static weir_status put_string(base_buf *buf, const uint8_t *text, size_t n,
 #if defined(__SSE2__)
 static inline __m128i find_special(const void *context, __m128i v) {
   (void)context;
-  __m128i found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
-                               _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-  return _mm_or_si128(found, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
+  return ndjson_stops(v);
 }
 
 /* A text without escapes, in its quotes; false for any other. */

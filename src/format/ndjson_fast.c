@@ -9,32 +9,17 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "format/digits.h"
 #include "format/ndjson.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-static inline uint64_t load_word(const uint8_t *p) {
-  uint64_t word;
-  memcpy(&word, p, sizeof(word));
-  return word;
-}
-
-static inline uint32_t load_half(const uint8_t *p) {
-  uint32_t word;
-  memcpy(&word, p, sizeof(word));
-  return word;
-}
-
 static inline bool is_word(const uint8_t *p, const char *four) {
-  return load_half(p) == load_half((const uint8_t *)four);
+  return format_load32(p) == format_load32((const uint8_t *)four);
 }
 
 static inline bool slot_matches(const ndjson_slot *slot, const uint8_t *p) {
-  uint64_t differ = (load_word(p) ^ slot->words[0]) & slot->masks[0];
-  differ |= (load_word(p + 8) ^ slot->words[1]) & slot->masks[1];
-  differ |= (load_word(p + 16) ^ slot->words[2]) & slot->masks[2];
+  uint64_t differ = (format_load64(p) ^ slot->words[0]) & slot->masks[0];
+  differ |= (format_load64(p + 8) ^ slot->words[1]) & slot->masks[1];
+  differ |= (format_load64(p + 16) ^ slot->words[2]) & slot->masks[2];
   return differ == 0 && slot->size > 0;
 }
 
@@ -56,14 +41,10 @@ static void learn_slot(ndjson_slot *slot, const uint8_t *text, size_t size,
  * whether bytes beyond ASCII were met. */
 static inline const uint8_t *copy_plain(const uint8_t *p, uint8_t *to, bool *high) {
 #if defined(__SSE2__)
-  const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'),
-                control = _mm_set1_epi8(0x1f);
   for (;;) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     _mm_storeu_si128((__m128i *)(void *)to, v);
-    __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back));
-    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
-    unsigned at = (unsigned)_mm_movemask_epi8(stop),
+    unsigned at = (unsigned)_mm_movemask_epi8(ndjson_stops(v)),
              beyond = (unsigned)_mm_movemask_epi8(v);
     if (at != 0) {
       int n = __builtin_ctz(at);
@@ -75,7 +56,7 @@ static inline const uint8_t *copy_plain(const uint8_t *p, uint8_t *to, bool *hig
     to += 16;
   }
 #else
-  while (*p >= 0x20 && *p != '"' && *p != '\\') {
+  while (!ndjson_is_stop(*p)) {
     *high |= *p >= 0x80;
     *to++ = *p++;
   }
@@ -157,27 +138,18 @@ static const uint8_t *take_utf8(format_column *col, const uint8_t *p,
   }
   if (FORMAT_UNLIKELY(high) && !base_utf8_valid(start, (size_t)(to - start))) return NULL;
   col->data_len += to - start;
-  int64_t n = ++col->n;
-  if (col->width == 4) {
-    /* a batch holds 32 MiB of text and one line, far less than 2 GiB */
-    ((int32_t *)(void *)col->values)[n] = (int32_t)col->data_len;
-  } else {
-    ((int64_t *)(void *)col->values)[n] = col->data_len;
-  }
+  /* a batch holds 32 MiB of text and one line, far less than 2 GiB */
+  format_offset_store(col->values, col->width, ++col->n, col->data_len);
   return p + 1;
 }
 
 /* The end of a string of ASCII without escapes whose quote is before p. */
 static inline const uint8_t *find_quote(const uint8_t *p) {
 #if defined(__SSE2__)
-  const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'),
-                control = _mm_set1_epi8(0x1f);
   for (;; p += 16) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-    __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back));
     /* with the bytes beyond ASCII, whose highest bit is set as it is */
-    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
-    unsigned at = (unsigned)_mm_movemask_epi8(_mm_or_si128(stop, v));
+    unsigned at = (unsigned)_mm_movemask_epi8(_mm_or_si128(ndjson_stops(v), v));
     if (at == 0) continue;
     p += __builtin_ctz(at);
     return *p == '"' ? p : NULL;

@@ -11,10 +11,9 @@
 
 #include "format/digits.h"
 
-/* 10^0 .. 10^22 are exact as double. */
-static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+const double format_exact_power[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 const char format_pairs[201] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
@@ -92,7 +91,8 @@ static bool scale_exactly(uint64_t mantissa, int exponent, double *out) {
   double value = (double)mantissa;
   if (mantissa != 0) {
     if (exponent < -22 || exponent > 22) return false;
-    value = exponent < 0 ? value / exact_power[-exponent] : value * exact_power[exponent];
+    value = exponent < 0 ? value / format_exact_power[-exponent]
+                         : value * format_exact_power[exponent];
   }
   *out = value;
   return true;

@@ -95,8 +95,6 @@ static inline size_t find_point(const uint8_t *p, size_t n) {
 /* digits[.digits] in up to 16 characters whose digits are at most 2^53, exactly: a whole number and a power
  * of ten that both are doubles are divided, and rounded, once (Clinger's fast path). */
 static inline bool read_short_double(const uint8_t *p, size_t n, bool json, double *out) {
-  static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6, 1e7,
-                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
   static const uint64_t whole_power[] = {
       1,           10,           100,           1000,           10000,
       100000,      1000000,      10000000,      100000000,      1000000000,
@@ -115,7 +113,7 @@ static inline bool read_short_double(const uint8_t *p, size_t n, bool json, doub
   /* up to 16 digits: no overflow */
   uint64_t mantissa = whole * whole_power[digits] + fraction;
   if (mantissa > (UINT64_C(1) << 53)) return false;
-  *out = (double)mantissa / power[digits];
+  *out = (double)mantissa / format_exact_power[digits];
   return true;
 }
 
