@@ -9,21 +9,12 @@
 
 enum { SHOWN = 20 }; /* lines of one kind; --json has more */
 
-static const char *text_of(yyjson_val *object, const char *key) {
-  const char *text = yyjson_get_str(yyjson_obj_get(object, key));
-  return text ? text : "";
-}
-
-static unsigned long long number_of(yyjson_val *object, const char *key) {
-  return yyjson_get_uint(yyjson_obj_get(object, key));
-}
-
 /* "3 artifacts, 1.2 MB" */
 static void print_amount(yyjson_val *of) {
   char bytes[32], count[48];
-  cli_format_bytes((double)number_of(of, "bytes"), bytes, sizeof(bytes));
+  cli_format_bytes((double)cli_number_of(of, "bytes"), bytes, sizeof(bytes));
   printf("%s, %s",
-         cli_format_count(number_of(of, "artifacts"), "artifact", "artifacts", count),
+         cli_format_count(cli_number_of(of, "artifacts"), "artifact", "artifacts", count),
          bytes);
 }
 
@@ -47,7 +38,7 @@ static void print_checked(yyjson_val *sink) {
   char count[48];
   yyjson_val *cursor = yyjson_obj_get(sink, "cursor");
   if (yyjson_is_obj(cursor))
-    printf("at epoch %llu", number_of(cursor, "checkpoint"));
+    printf("at epoch %llu", cli_number_of(cursor, "checkpoint"));
   else
     fputs("nothing published", stdout);
   if (was_checked(sink, "artifacts")) {
@@ -58,9 +49,9 @@ static void print_checked(yyjson_val *sink) {
     fputs("; cannot tell its artifacts", stdout);
   }
   if (yyjson_is_obj(cursor) && was_checked(sink, "rows")) {
-    printf("; %s", cli_format_count(number_of(sink, "rows"), "row", "rows", count));
-    if (number_of(sink, "rows_since"))
-      printf(" since epoch %llu", number_of(sink, "rows_since"));
+    printf("; %s", cli_format_count(cli_number_of(sink, "rows"), "row", "rows", count));
+    if (cli_number_of(sink, "rows_since"))
+      printf(" since epoch %llu", cli_number_of(sink, "rows_since"));
   } else if (yyjson_is_obj(cursor)) {
     fputs("; cannot tell its rows", stdout);
   }
@@ -71,7 +62,7 @@ static void print_verified_sink(const char *name, yyjson_val *sink) {
   size_t i, n;
   char count[48];
   yyjson_val *fault, *orphans = yyjson_obj_get(sink, "orphans");
-  unsigned long long faults = number_of(sink, "fault_count");
+  unsigned long long faults = cli_number_of(sink, "fault_count");
   printf("  %s: ", name);
   if (yyjson_arr_size(yyjson_obj_get(sink, "checked")))
     print_checked(sink);
@@ -81,18 +72,18 @@ static void print_verified_sink(const char *name, yyjson_val *sink) {
           stdout);
   yyjson_arr_foreach(yyjson_obj_get(sink, "faults"), i, n, fault) {
     if (i == SHOWN) break;
-    const char *artifact = text_of(fault, "artifact");
-    const char *kind = text_of(fault, "kind");
+    const char *artifact = cli_text_of(fault, "artifact");
+    const char *kind = cli_text_of(fault, "kind");
     const char *between = !*artifact ? "" : strcmp(kind, "foreign") == 0 ? ": " : " ";
-    printf("    %s: %s%s%s\n", kind, artifact, between, text_of(fault, "text"));
+    printf("    %s: %s%s%s\n", kind, artifact, between, cli_text_of(fault, "text"));
   }
   print_more(faults);
-  if (number_of(sink, "pending"))
+  if (cli_number_of(sink, "pending"))
     printf(
         "    decided and not published yet: %s (a live run, the next run or `weir "
         "recover` publishes them)\n",
-        cli_format_count(number_of(sink, "pending"), "epoch", "epochs", count));
-  if (number_of(orphans, "artifacts")) {
+        cli_format_count(cli_number_of(sink, "pending"), "epoch", "epochs", count));
+  if (cli_number_of(orphans, "artifacts")) {
     fputs("    owned by no epoch: ", stdout);
     print_amount(orphans);
     fputs(" (`weir clean` removes them)\n", stdout);
@@ -102,13 +93,13 @@ static void print_verified_sink(const char *name, yyjson_val *sink) {
 static void print_verified(yyjson_val *root) {
   size_t i, n;
   yyjson_val *key, *sink, *sinks = yyjson_obj_get(root, "sinks");
-  unsigned long long verified = number_of(root, "verified");
-  const char *deployment = text_of(root, "deployment");
-  printf("pipeline %s, ", text_of(root, "pipeline"));
+  unsigned long long verified = cli_number_of(root, "verified");
+  const char *deployment = cli_text_of(root, "deployment");
+  printf("pipeline %s, ", cli_text_of(root, "pipeline"));
   if (*deployment)
     printf("deployment %s\n", deployment);
   else
-    printf("which has no state folder %s\n", text_of(root, "state"));
+    printf("which has no state folder %s\n", cli_text_of(root, "state"));
   yyjson_obj_foreach(sinks, i, n, key, sink) {
     print_verified_sink(yyjson_get_str(key), sink);
   }
@@ -120,17 +111,6 @@ static void print_verified(yyjson_val *root) {
     printf("verified: %llu of %zu sinks; the others cannot tell\n", verified, n);
 }
 
-static void print(const cli_args *args, const weir_bytes *json,
-                  void (*print_text)(yyjson_val *)) {
-  if (args->json) {
-    cli_print_document(json);
-    return;
-  }
-  yyjson_doc *doc = yyjson_read((const char *)json->data, json->size, 0);
-  if (doc) print_text(yyjson_doc_get_root(doc));
-  yyjson_doc_free(doc);
-}
-
 /* 0 or 4 for what the targets say; usage and what cannot be read keep their own. */
 int cli_verify(const cli_args *args) {
   weir_config *config = NULL;
@@ -140,7 +120,7 @@ int cli_verify(const cli_args *args) {
   if (!status)
     status = weir_pipeline_verify(config, args->deep ? WEIR_VERIFY_DEEP : 0, &json, &err);
   bool document = json.release != NULL;
-  if (document) print(args, &json, print_verified);
+  if (document) cli_show_document(args, &json, print_verified);
   weir_bytes_release(&json);
   weir_config_free(config);
   return status ? cli_fail(args, &err, cli_exit_status(&err, true), document) : EXIT_DONE;
@@ -174,8 +154,8 @@ static void print_age(unsigned long long seconds) {
 static void print_cleaned_sink(const char *name, yyjson_val *sink, bool dry_run) {
   size_t i, n;
   yyjson_val *item;
-  unsigned long long artifacts = number_of(sink, "artifacts"),
-                     young = number_of(sink, "young");
+  unsigned long long artifacts = cli_number_of(sink, "artifacts"),
+                     young = cli_number_of(sink, "young");
   printf("  %s: ", name);
   if (!yyjson_get_bool(yyjson_obj_get(sink, "looked"))) {
     puts("cannot tell: this sink does not say what lies at its target");
@@ -190,8 +170,9 @@ static void print_cleaned_sink(const char *name, yyjson_val *sink, bool dry_run)
   }
   yyjson_arr_foreach(yyjson_obj_get(sink, "orphans"), i, n, item) {
     if (i == SHOWN) break;
-    printf("    %s, %llu bytes, ", text_of(item, "artifact"), number_of(item, "bytes"));
-    print_age(number_of(item, "age_seconds"));
+    printf("    %s, %llu bytes, ", cli_text_of(item, "artifact"),
+           cli_number_of(item, "bytes"));
+    print_age(cli_number_of(item, "age_seconds"));
     puts(" old");
   }
   print_more(artifacts);
@@ -200,7 +181,7 @@ static void print_cleaned_sink(const char *name, yyjson_val *sink, bool dry_run)
            young == 1 ? "its" : "their", young);
   yyjson_arr_foreach(yyjson_obj_get(sink, "unknown"), i, n, item) {
     if (i == SHOWN) break;
-    printf("    kept: %s %s\n", text_of(item, "artifact"), text_of(item, "text"));
+    printf("    kept: %s %s\n", cli_text_of(item, "artifact"), cli_text_of(item, "text"));
   }
 }
 
@@ -208,8 +189,9 @@ static void print_cleaned(yyjson_val *root) {
   size_t i, n;
   yyjson_val *key, *sink;
   bool dry_run = yyjson_get_bool(yyjson_obj_get(root, "dry_run"));
-  printf("pipeline %s, deployment %s%s\n", text_of(root, "pipeline"),
-         text_of(root, "deployment"), dry_run ? ": nothing is removed (--dry-run)" : "");
+  printf("pipeline %s, deployment %s%s\n", cli_text_of(root, "pipeline"),
+         cli_text_of(root, "deployment"),
+         dry_run ? ": nothing is removed (--dry-run)" : "");
   yyjson_obj_foreach(yyjson_obj_get(root, "sinks"), i, n, key, sink) {
     print_cleaned_sink(yyjson_get_str(key), sink, dry_run);
   }
@@ -226,7 +208,7 @@ int cli_clean(const cli_args *args) {
   if (args->older_than) status = parse_age(args->older_than, &older_than_ns, &err);
   if (!status) status = cli_config_open(args, &config, &err);
   if (!status) status = weir_pipeline_clean(config, flags, older_than_ns, &json, &err);
-  if (!status) print(args, &json, print_cleaned);
+  if (!status) cli_show_document(args, &json, print_cleaned);
   weir_bytes_release(&json);
   weir_config_free(config);
   return status ? cli_fail(args, &err, cli_exit_status(&err, true), false) : EXIT_DONE;

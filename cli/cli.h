@@ -118,8 +118,14 @@ int cli_finish(const cli_args *args, int status);
 
 /* ---- documents.c ----------------------------------------------------------------------------- */
 
-/* Prints JSON text and a line break. */
-void cli_print_document(const weir_bytes *json);
+/* With --json the document as it is and a line break; else what `print` makes of it. */
+struct yyjson_val;
+void cli_show_document(const cli_args *args, const weir_bytes *json,
+                       void (*print)(struct yyjson_val *root));
+/* What documents hold: "" and 0 where there is no text, no number. */
+const char *cli_text(struct yyjson_val *value);
+const char *cli_text_of(struct yyjson_val *object, const char *key);
+unsigned long long cli_number_of(struct yyjson_val *object, const char *key);
 /* Prints a document that was built here, and frees it; false without memory. */
 struct yyjson_mut_doc;
 bool cli_print_json(struct yyjson_mut_doc *doc);

@@ -8,9 +8,29 @@
 
 #include "cli.h"
 
-void cli_print_document(const weir_bytes *json) {
-  fwrite(json->data, 1, json->size, stdout);
-  fputc('\n', stdout);
+void cli_show_document(const cli_args *args, const weir_bytes *json,
+                       void (*print)(yyjson_val *)) {
+  if (args->json) {
+    fwrite(json->data, 1, json->size, stdout);
+    fputc('\n', stdout);
+    return;
+  }
+  yyjson_doc *doc = yyjson_read((const char *)json->data, json->size, 0);
+  if (doc) print(yyjson_doc_get_root(doc));
+  yyjson_doc_free(doc);
+}
+
+const char *cli_text(yyjson_val *value) {
+  const char *content = yyjson_get_str(value);
+  return content ? content : "";
+}
+
+const char *cli_text_of(yyjson_val *object, const char *key) {
+  return cli_text(yyjson_obj_get(object, key));
+}
+
+unsigned long long cli_number_of(yyjson_val *object, const char *key) {
+  return yyjson_get_uint(yyjson_obj_get(object, key));
 }
 
 bool cli_print_json(yyjson_mut_doc *doc) {
@@ -51,11 +71,9 @@ static void list_cursors(yyjson_val *sinks, char *buf, size_t size) {
   buf[0] = 0;
   yyjson_obj_foreach(sinks, i, n, key, sink) {
     yyjson_val *cursor = yyjson_obj_get(sink, "cursor");
-    const char *name = yyjson_get_str(key);
     if (!yyjson_is_obj(cursor)) continue; /* of a sink that keeps none */
-    int added =
-        snprintf(buf + used, size - used, "%s%s at %llu", used ? ", " : "; ",
-                 name ? name : "", (unsigned long long)number(cursor, "checkpoint"));
+    int added = snprintf(buf + used, size - used, "%s%s at %llu", used ? ", " : "; ",
+                         cli_text(key), (unsigned long long)number(cursor, "checkpoint"));
     if (added < 0 || (size_t)added >= size - used) return;
     used += (size_t)added;
   }

@@ -7,34 +7,21 @@
 
 #include "cli.h"
 
-static const char *text(yyjson_val *value) {
-  const char *content = yyjson_get_str(value);
-  return content ? content : "";
-}
-
-static const char *text_of(yyjson_val *object, const char *key) {
-  return text(yyjson_obj_get(object, key));
-}
-
-static unsigned long long number_of(yyjson_val *object, const char *key) {
-  return yyjson_get_uint(yyjson_obj_get(object, key));
-}
-
 /* ---- check ----------------------------------------------------------------------------------- */
 
 enum { COLUMNS = 9 };
 
 /* The cells of one route, in the order of the table's head. */
 static void route_cells(yyjson_val *route, char writers[16], const char *cells[COLUMNS]) {
-  snprintf(writers, 16, "%llu", number_of(route, "writers"));
-  cells[0] = text_of(route, "source");
-  cells[1] = text_of(route, "replay");
-  cells[2] = text_of(route, "sink");
-  cells[3] = text_of(route, "consistency");
-  cells[4] = text_of(route, "topology");
-  cells[5] = text_of(route, "input");
+  snprintf(writers, 16, "%llu", cli_number_of(route, "writers"));
+  cells[0] = cli_text_of(route, "source");
+  cells[1] = cli_text_of(route, "replay");
+  cells[2] = cli_text_of(route, "sink");
+  cells[3] = cli_text_of(route, "consistency");
+  cells[4] = cli_text_of(route, "topology");
+  cells[5] = cli_text_of(route, "input");
   cells[6] = writers;
-  cells[7] = text_of(route, "delivers");
+  cells[7] = cli_text_of(route, "delivers");
   cells[8] = yyjson_get_bool(yyjson_obj_get(route, "admitted")) ? "admitted" : "refused";
 }
 
@@ -68,7 +55,8 @@ static void print_routes(yyjson_val *routes) {
   yyjson_arr_foreach(routes, i, n, route) {
     route_cells(route, writers, cells);
     print_row(cells, widths);
-    if (*text_of(route, "reason")) printf("    refused: %s\n", text_of(route, "reason"));
+    if (*cli_text_of(route, "reason"))
+      printf("    refused: %s\n", cli_text_of(route, "reason"));
   }
 }
 
@@ -76,27 +64,27 @@ static void print_check(yyjson_val *root) {
   size_t i, n;
   yyjson_val *routes = yyjson_obj_get(root, "routes"), *item;
   bool admitted = yyjson_get_bool(yyjson_obj_get(root, "admitted"));
-  printf("pipeline %s: %s, %s\n", text_of(root, "pipeline"), text_of(root, "guarantee"),
-         admitted ? "admitted" : "refused");
-  if (strcmp(text_of(root, "store"), "sqlite") == 0)
-    printf("state in %s\n\n", text_of(root, "state"));
+  printf("pipeline %s: %s, %s\n", cli_text_of(root, "pipeline"),
+         cli_text_of(root, "guarantee"), admitted ? "admitted" : "refused");
+  if (strcmp(cli_text_of(root, "store"), "sqlite") == 0)
+    printf("state in %s\n\n", cli_text_of(root, "state"));
   else
     printf("state in the PostgreSQL database that `store` names\n\n");
   print_routes(routes);
   fputs("\nWhat a kill -9 means here:\n", stdout);
   yyjson_arr_foreach(routes, i, n, item) {
-    printf("  %s -> %s: %s\n", text_of(item, "source"), text_of(item, "sink"),
-           text_of(item, "crash"));
+    printf("  %s -> %s: %s\n", cli_text_of(item, "source"), cli_text_of(item, "sink"),
+           cli_text_of(item, "crash"));
   }
   yyjson_val *schemas = yyjson_obj_get(root, "schemas"), *key;
   if (yyjson_obj_size(schemas))
     fputs("\nInferred schemas, as they can be written down:\n", stdout);
   yyjson_obj_foreach(schemas, i, n, key, item) {
-    printf("  %s:%s\n    schema: %s\n", text(key),
+    printf("  %s:%s\n    schema: %s\n", cli_text(key),
            yyjson_get_bool(yyjson_obj_get(item, "kept"))
                ? "  # since this deployment began"
                : "",
-           text_of(item, "yaml"));
+           cli_text_of(item, "yaml"));
   }
   yyjson_val *targets = yyjson_obj_get(root, "targets");
   if (targets)
@@ -105,26 +93,15 @@ static void print_check(yyjson_val *root) {
     char columns[48];
     size_t n_columns = yyjson_obj_size(yyjson_obj_get(item, "columns"));
     if (yyjson_is_null(item))
-      printf("  %s: refuses, see below\n", text(key));
+      printf("  %s: refuses, see below\n", cli_text(key));
     else
-      printf("  %s: takes %s%s%s\n", text(key),
+      printf("  %s: takes %s%s%s\n", cli_text(key),
              cli_format_count(n_columns, "column", "columns", columns),
-             *text_of(item, "identity") ? "; " : "", text_of(item, "identity"));
+             *cli_text_of(item, "identity") ? "; " : "", cli_text_of(item, "identity"));
   }
   yyjson_arr_foreach(yyjson_obj_get(root, "notes"), i, n, item) {
-    cli_log(NULL, WEIR_LOG_WARN, NULL, text(item));
+    cli_log(NULL, WEIR_LOG_WARN, NULL, cli_text(item));
   }
-}
-
-static void print_json(const cli_args *args, const weir_bytes *json,
-                       void (*print)(yyjson_val *)) {
-  if (args->json) {
-    cli_print_document(json);
-    return;
-  }
-  yyjson_doc *doc = yyjson_read((const char *)json->data, json->size, 0);
-  if (doc) print(yyjson_doc_get_root(doc));
-  yyjson_doc_free(doc);
 }
 
 int cli_check(const cli_args *args) {
@@ -136,7 +113,7 @@ int cli_check(const cli_args *args) {
     status = (args->connect ? weir_pipeline_check_targets : weir_pipeline_check)(
         config, &json, &err);
   bool document = json.release != NULL;
-  if (document) print_json(args, &json, print_check);
+  if (document) cli_show_document(args, &json, print_check);
   weir_bytes_release(&json);
   weir_config_free(config);
   return status ? cli_fail(args, &err, cli_exit_status(&err, true), document) : EXIT_DONE;
@@ -146,7 +123,7 @@ int cli_check(const cli_args *args) {
 
 static void print_value(yyjson_val *value) {
   if (yyjson_is_str(value)) {
-    fputs(text(value), stdout);
+    fputs(cli_text(value), stdout);
     return;
   }
   char *json = yyjson_val_write(value, 0, NULL);
@@ -157,37 +134,38 @@ static void print_value(yyjson_val *value) {
 static void print_status(yyjson_val *root) {
   size_t i, n;
   yyjson_val *key, *item, *unresolved = yyjson_obj_get(root, "unresolved");
-  printf("pipeline %s, deployment %s\n", text_of(root, "pipeline"),
-         text_of(root, "deployment"));
-  printf("decided %llu, committed %llu\n", number_of(root, "decided"),
-         number_of(root, "committed"));
+  printf("pipeline %s, deployment %s\n", cli_text_of(root, "pipeline"),
+         cli_text_of(root, "deployment"));
+  printf("decided %llu, committed %llu\n", cli_number_of(root, "decided"),
+         cli_number_of(root, "committed"));
   fputs("sinks:\n", stdout);
   yyjson_obj_foreach(yyjson_obj_get(root, "sinks"), i, n, key, item) {
     char bytes[32], rows[48];
     yyjson_val *cursor = yyjson_obj_get(item, "cursor");
-    cli_format_bytes((double)number_of(item, "bytes"), bytes, sizeof(bytes));
-    printf("  %s: ", text(key));
+    cli_format_bytes((double)cli_number_of(item, "bytes"), bytes, sizeof(bytes));
+    printf("  %s: ", cli_text(key));
     if (yyjson_is_obj(cursor)) {
-      printf("at %llu (token %llu), ", number_of(cursor, "checkpoint"),
-             number_of(cursor, "token"));
+      printf("at %llu (token %llu), ", cli_number_of(cursor, "checkpoint"),
+             cli_number_of(cursor, "token"));
     } else {
       fputs("no cursor yet, ", stdout);
     }
-    printf("%s, %s\n", cli_format_count(number_of(item, "rows"), "row", "rows", rows),
+    printf("%s, %s\n", cli_format_count(cli_number_of(item, "rows"), "row", "rows", rows),
            bytes);
   }
   fputs("sources:\n", stdout);
   yyjson_obj_foreach(yyjson_obj_get(root, "sources"), i, n, key, item) {
     char rows[48];
     yyjson_val *position = yyjson_obj_get(item, "position");
-    printf("  %s: ", text(key));
+    printf("  %s: ", cli_text(key));
     if (yyjson_is_null(position) || !position) {
       fputs("at the start", stdout);
     } else {
       print_value(position);
     }
-    if (number_of(item, "lost"))
-      printf(", %s lost", cli_format_count(number_of(item, "lost"), "row", "rows", rows));
+    if (cli_number_of(item, "lost"))
+      printf(", %s lost",
+             cli_format_count(cli_number_of(item, "lost"), "row", "rows", rows));
     fputc('\n', stdout);
   }
   if (!yyjson_arr_size(unresolved)) {
@@ -208,7 +186,7 @@ int cli_status(const cli_args *args) {
   weir_error err = {0};
   weir_status status = cli_config_open(args, &config, &err);
   if (!status) status = weir_pipeline_status(config, &json, &err);
-  if (!status) print_json(args, &json, print_status);
+  if (!status) cli_show_document(args, &json, print_status);
   weir_bytes_release(&json);
   weir_config_free(config);
   return status ? cli_fail(args, &err, cli_exit_status(&err, true), false) : EXIT_DONE;
