@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways back: rollback of the living, cleaning after the dead. */
-#include <unistd.h>
-
 #include "conform/conform.h"
 
 static void opened(conform_rig *rig) {

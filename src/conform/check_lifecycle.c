@@ -62,8 +62,7 @@ static bool learn_key(conform *c) {
 void conform_check_create(conform *c) {
   if (!conform_through(c, answer_twice) || !learn_key(c)) return;
   const weir_contract *k = &c->memory->contract;
-  if ((k->consistency == WEIR_COMMITTABLE) != connector_has_committer(&c->ops) &&
-      k->consistency == WEIR_COMMITTABLE)
+  if (k->consistency == WEIR_COMMITTABLE && !connector_has_committer(&c->ops))
     conform_fails(c, "the contract is committable and the table has no committer");
   if (k->input == WEIR_INPUT_KEYED && !c->key.release)
     conform_fails(c,

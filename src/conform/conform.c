@@ -121,9 +121,7 @@ static bool has_secret(const conform *c) {
 
 static bool is_claimed(const conform *c, unsigned about) {
   const weir_contract *k = &c->memory->contract;
-  bool committable = k->consistency == WEIR_COMMITTABLE;
-  return !((about & CONFORM_IF_COMMITTABLE && !committable) ||
-           (about & CONFORM_IF_NOT_COMMITTABLE && committable) ||
+  return !((about & CONFORM_IF_COMMITTABLE && k->consistency != WEIR_COMMITTABLE) ||
            (about & CONFORM_IF_DURABLE && k->consistency != WEIR_DURABLE_AT_LEAST_ONCE) ||
            (about & CONFORM_IF_MULTI_WRITER && k->topology != WEIR_MULTI_WRITER) ||
            (about & CONFORM_IF_KEYED && !c->key.release) ||
@@ -167,12 +165,14 @@ static bool is_first(const conform_check *check) {
   return strcmp(check->group, conform_checks[0].group) == 0;
 }
 
+static bool is_wanted(const conform_check *check, const char *only) {
+  return !only || strcmp(only, check->group) == 0 || strcmp(only, check->name) == 0;
+}
+
 static weir_status run_all(conform *c, weir_conform_summary *sum, weir_error *err) {
-  const char *only = c->given->only, *failed = NULL;
+  const char *failed = NULL;
   for (const conform_check *check = conform_checks; check->name; check++) {
-    bool wanted =
-        !only || strcmp(only, check->group) == 0 || strcmp(only, check->name) == 0;
-    if (!wanted && !is_first(check)) continue;
+    if (!is_wanted(check, c->given->only) && !is_first(check)) continue;
     run_check(c, check, failed && strcmp(failed, check->group) != 0);
     if (c->error.code) {
       if (err) *err = c->error;
@@ -185,12 +185,11 @@ static weir_status run_all(conform *c, weir_conform_summary *sum, weir_error *er
 }
 
 static weir_status check_only(const char *only, weir_error *err) {
-  for (const conform_check *check = conform_checks; only && check->name; check++) {
-    if (strcmp(only, check->group) == 0 || strcmp(only, check->name) == 0) return WEIR_OK;
+  for (const conform_check *check = conform_checks; check->name; check++) {
+    if (is_wanted(check, only)) return WEIR_OK;
   }
-  return only ? weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                               "there is no check and no group of checks '%.80s'", only)
-              : WEIR_OK;
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "there is no check and no group of checks '%.80s'", only);
 }
 
 weir_status weir_conform(const weir_conform_options *options, weir_conform_summary *out,

@@ -201,7 +201,6 @@ void conform_start(conform_rig *rig, size_t writers);
 /* The parts of it: create, contract and bind of one; resolve and prepare of the first. */
 connector_sink *conform_create(conform_rig *rig, uint64_t participant);
 weir_status conform_prepare_target(conform_rig *rig, weir_error *err);
-void conform_open(conform_rig *rig);
 /* Committable: take_over, the cursor judged, what is decided published, the rest aborted and cleaned. */
 void conform_recover(conform_rig *rig);
 weir_cursor conform_observe(conform_rig *rig);
@@ -250,10 +249,9 @@ enum { /* what a check is about; not claimed: not run */
        CONFORM_IF_KEYED = 8,
        CONFORM_IF_CLAIMS = 16,
        CONFORM_IF_CLEANER = 32,
-       CONFORM_IF_NOT_COMMITTABLE = 64,
-       CONFORM_IF_SECRETS = 128,
-       CONFORM_IF_CANCEL_SAFE = 256,
-       CONFORM_COUNTED = 512 /* passed means nothing without a count of rows */
+       CONFORM_IF_SECRETS = 64,
+       CONFORM_IF_CANCEL_SAFE = 128,
+       CONFORM_COUNTED = 256 /* passed means nothing without a count of rows */
 };
 
 typedef struct conform_check {

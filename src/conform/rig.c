@@ -2,7 +2,6 @@
 /* One life of a runtime, as far as one sink sees it. Numbers of steps are those of docs/protocol.md. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "conform/conform.h"
 #include "coord/coord.h"
@@ -67,10 +66,9 @@ weir_status conform_prepare_target(conform_rig *rig, weir_error *err) {
   return status;
 }
 
-void conform_open(conform_rig *rig) {
-  for (size_t i = 0; i < rig->n; i++) {
+static void open_all(conform_rig *rig) {
+  for (size_t i = 0; i < rig->n; i++)
     HOOK(rig, "open", connector_sink_open(rig->sinks[i], &rig->call, &rig->binding, err));
-  }
 }
 
 void conform_start(conform_rig *rig, size_t writers) {
@@ -79,7 +77,7 @@ void conform_start(conform_rig *rig, size_t writers) {
   for (rig->n = 0; rig->n < writers; rig->n++)
     rig->sinks[rig->n] = conform_create(rig, rig->n + 1);
   conform_must(rig, conform_prepare_target(rig, &err), "prepare_schema", &err);
-  conform_open(rig);
+  open_all(rig);
 }
 
 void conform_stop(conform_rig *rig) {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -240,12 +239,10 @@ static weir_status begin_epoch(weir_sink *sink, const weir_call *call, uint64_t 
 }
 
 /* Row i of the batch; false: it is bad. */
-static bool read_row(const sink_state *s, const struct ArrowArray *array, int64_t i,
-                     target_row *out) {
+static bool read_row(const struct ArrowArray *array, int64_t i, target_row *out) {
   const struct ArrowArray *id = array->children[0], *text = array->children[1];
   const uint8_t *valid = id->buffers[0];
   int64_t at = id->offset + i;
-  (void)s;
   if (valid && !(valid[at >> 3] >> (at & 7) & 1) && !has(TAKES_NULL_KEYS)) return false;
   *out = (target_row){.id = ((const int64_t *)id->buffers[1])[at], .op = 'U'};
   const int32_t *ends = text->buffers[1];
@@ -271,7 +268,7 @@ static weir_status write_batch(weir_sink *sink, const weir_call *call, weir_batc
     weir_error_set(err, status, 0, "too late for %s", s->secret);
   if (status) return status;
   for (int64_t i = 0; i < n && s->n_rows < BUFFERED; i++) {
-    if (read_row(s, weir_batch_array(batch), i, &s->rows[s->n_rows++])) continue;
+    if (read_row(weir_batch_array(batch), i, &s->rows[s->n_rows++])) continue;
     s->n_rows = has(TAKES_PART_OF_A_BAD_BATCH) ? s->n_rows - 1 : before;
     weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "a row that is no good");
     return weir_error_at(err, WEIR_E_BAD_DATA, i, 0);
