@@ -2,20 +2,14 @@
 /* Ways back: rollback of the living, cleaning after the dead. */
 #include "conform/conform.h"
 
-static void opened(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
-}
-
 static void check_rows(conform *c, conform_script script, const char *when) {
-  if (conform_through(c, script))
-    conform_count_is(c, conform_decided_rows(&c->memory->store), when);
+  if (conform_through(c, script)) conform_count_is(c, conform_decided_rows(c), when);
 }
 
 /* ---- rollback ---------------------------------------------------------------------------------- */
 
 static void rollback_twice(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   for (int i = 0; i < 2; i++) {
     uint64_t n = conform_begin(rig);
     conform_fill(rig, n, 0);
@@ -33,7 +27,7 @@ void conform_check_rollback_twice(conform *c) {
 
 /* Of the next number, which nobody has reserved or begun, and of one of a process that died. */
 static void rollback_unbegun(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   conform_rollback(rig, rig->store->n + 1);
   if (rig->store->n) conform_rollback(rig, rig->store->n);
   conform_epoch(rig);
@@ -48,7 +42,7 @@ void conform_check_rollback_unbegun(conform *c) {
 }
 
 static void rollback_half_way(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   for (int i = 0; i < 2; i++) {
     uint64_t n = conform_begin(rig);
     if (i) conform_fill(rig, n, 0);
@@ -64,7 +58,7 @@ void conform_check_rollback_half_way(conform *c) {
 }
 
 static void rollback_published(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_epoch(rig);
   conform_rollback(rig, n);
   conform_stop(rig);
@@ -75,7 +69,7 @@ void conform_check_rollback_published(conform *c) {
 }
 
 static void rollback_next(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   conform_decided(rig);
   uint64_t n = conform_begin(rig);
   conform_fill(rig, n, 0);
@@ -93,7 +87,7 @@ void conform_check_rollback_next(conform *c) {
 
 /* Dies with attempt 1 prepared. */
 static void die_prepared(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_begin(rig);
   conform_fill(rig, n, 0);
   conform_prepare(rig, n);
@@ -101,7 +95,7 @@ static void die_prepared(conform_rig *rig) {
 
 /* The next process has aborted attempt 1, and its cursor is beyond it. */
 static connector_cleaner *cleaner_beyond(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   conform_attempt_of(rig, 1)->cleaned = true; /* by the script */
   conform_epoch(rig);
   return conform_cleaner(rig);
@@ -173,7 +167,7 @@ void conform_check_clean_live(conform *c) {
 static conform_attempt dead;
 
 static void clean_incarnation(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   conform_decided(rig);
   connector_cleaner *cleaner = conform_cleaner(rig);
   if (dead.intents[0].present) conform_clean(rig, cleaner, &dead, true);

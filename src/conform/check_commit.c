@@ -5,17 +5,6 @@
 
 #include "conform/conform.h"
 
-static void opened(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
-}
-
-static void one_epoch(conform_rig *rig) {
-  opened(rig);
-  conform_epoch(rig);
-  conform_stop(rig);
-}
-
 /* One's own attempts from `first` to `last`, whatever the target says. */
 static weir_status commit(conform_rig *rig, uint64_t first, uint64_t last,
                           weir_error *err) {
@@ -37,14 +26,10 @@ static void must_refuse(conform_rig *rig, const conform_batch *batch, weir_statu
   }
 }
 
-static uint64_t decided_rows(const conform *c) {
-  return conform_decided_rows(&c->memory->store);
-}
-
 /* ---- when rows appear -------------------------------------------------------------------------- */
 
 static void not_before(conform_rig *rig) {
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_begin(rig);
   conform_fill(rig, n, 0);
   conform_prepare(rig, n);
@@ -61,13 +46,13 @@ void conform_check_not_before(conform *c) {
   if (conform_run(c, &(conform_plan){0}, not_before, &child) != CONFORM_PAUSED) return;
   conform_count_is(c, 0, "between pre_commit and commit");
   if (conform_resume(c, &child) == CONFORM_ENDED)
-    conform_count_is(c, decided_rows(c), "after the commit");
+    conform_count_is(c, conform_decided_rows(c), "after the commit");
 }
 
 /* Its process ends as soon as the committer has answered. */
 static void unheard(conform_rig *rig) {
   weir_error err = {0};
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_decided(rig);
   for (int i = 0; i < 3; i++)
     conform_must(rig, commit(rig, n, n, &err), "commit_aggregated", &err);
@@ -85,29 +70,36 @@ static void same_again(conform_rig *rig) {
 
 void conform_check_again(conform *c) {
   if (!conform_through(c, unheard)) return;
-  conform_count_is(c, decided_rows(c), "after the same commit batch three times");
+  conform_count_is(c, conform_decided_rows(c), "after the same commit batch three times");
   if (conform_through(c, same_again))
-    conform_count_is(c, decided_rows(c), "after it was sent again by the next process");
+    conform_count_is(c, conform_decided_rows(c),
+                     "after it was sent again by the next process");
 }
 
 /* ---- other owners ------------------------------------------------------------------------------ */
 
-static void paused_owner(conform_rig *rig) {
+/* Pauses with a decided attempt in hand, and is refused when it wakes up. */
+static void wake_too_late(conform_rig *rig, weir_status want, const char *what) {
   conform_batch batch;
-  opened(rig);
+  conform_open(rig);
   conform_epoch(rig);
   uint64_t n = conform_decided(rig);
   conform_make_batch(rig, n, n, &batch);
-  conform_pause(rig); /* the next owner publishes this attempt and another one */
-  must_refuse(rig, &batch, WEIR_E_FENCED,
-              "an attempt of an older owner, with a newer one's cursor at the target,");
+  conform_pause(rig);
+  must_refuse(rig, &batch, want, what);
+}
+
+/* The next owner publishes its attempt, and another one. */
+static void paused_owner(conform_rig *rig) {
+  wake_too_late(rig, WEIR_E_FENCED,
+                "an attempt of an older owner, with a newer one's cursor at the target,");
 }
 
 void conform_check_fenced(conform *c) {
   conform_child child;
   if (conform_run(c, &(conform_plan){0}, paused_owner, &child) != CONFORM_PAUSED) return;
-  bool taken_over = conform_through(c, one_epoch);
-  uint64_t rows = decided_rows(c);
+  bool taken_over = conform_through(c, conform_one_epoch);
+  uint64_t rows = conform_decided_rows(c);
   if (conform_resume(c, &child) == CONFORM_ENDED && taken_over)
     conform_count_is(c, rows, "after an older owner has tried to commit");
 }
@@ -125,10 +117,10 @@ static void copy_of_history(conform_rig *rig) {
 
 void conform_check_other_digest(conform *c) {
   static conform_store copy;
-  if (!conform_through(c, one_epoch)) return;
+  if (!conform_through(c, conform_one_epoch)) return;
   copy = c->memory->store;
-  if (!conform_through(c, one_epoch)) return;
-  uint64_t rows = decided_rows(c);
+  if (!conform_through(c, conform_one_epoch)) return;
+  uint64_t rows = conform_decided_rows(c);
   c->memory->store = copy;
   if (conform_through(c, copy_of_history))
     conform_count_is(c, rows, "after a copied history has tried to commit");
@@ -136,7 +128,7 @@ void conform_check_other_digest(conform *c) {
 
 static void skip_one(conform_rig *rig) {
   conform_batch batch;
-  opened(rig);
+  conform_open(rig);
   conform_epoch(rig);
   conform_decided(rig);
   uint64_t n = conform_decided(rig);
@@ -149,7 +141,7 @@ static void skip_one(conform_rig *rig) {
 
 void conform_check_predecessor(conform *c) {
   if (conform_through(c, skip_one))
-    conform_count_is(c, decided_rows(c),
+    conform_count_is(c, conform_decided_rows(c),
                      "after a batch that left an attempt out, and a whole one");
 }
 
@@ -169,7 +161,7 @@ static void tell_uncut(conform *c) {
 static void unreadable(conform_rig *rig) {
   weir_cursor cursor = {0};
   weir_error err = {0};
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_epoch(rig);
   cut(rig, CONFORM_CUT_READS);
   conform_step(rig, "observe_cursor");
@@ -188,16 +180,12 @@ void conform_check_unreadable(conform *c) {
   tell_uncut(c);
 }
 
-static void recovered(conform_rig *rig) {
-  opened(rig);
-  conform_stop(rig);
-}
-
 /* Whatever the sink said then, the next process brings all that was decided, once. */
 static void check_cut(conform *c, conform_script script, const char *when) {
-  if (conform_through(c, script) && conform_through(c, recovered) &&
-      conform_count_is(c, decided_rows(c), when) && conform_through(c, one_epoch))
-    conform_count_is(c, decided_rows(c), when);
+  if (conform_through(c, script) && conform_through(c, conform_only_recover) &&
+      conform_count_is(c, conform_decided_rows(c), when) &&
+      conform_through(c, conform_one_epoch))
+    conform_count_is(c, conform_decided_rows(c), when);
   tell_uncut(c);
 }
 
@@ -205,7 +193,7 @@ static void check_cut(conform *c, conform_script script, const char *when) {
 static void failed_prepare(conform_rig *rig, int what) {
   weir_bytes descriptor = {0};
   weir_error err = {0};
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_begin(rig);
   conform_fill(rig, n, 0);
   cut(rig, what);
@@ -228,7 +216,7 @@ void conform_check_failed_prepare(conform *c) {
 
 static void failed_commit(conform_rig *rig, int what) {
   weir_error err = {0};
-  opened(rig);
+  conform_open(rig);
   uint64_t n = conform_decided(rig);
   cut(rig, what);
   if (!commit(rig, n, n, &err)) return;
@@ -273,23 +261,16 @@ static bool other_deployment(conform *c, conform_store *kept) {
 
 void conform_check_second_deployment(conform *c) {
   static conform_store first;
-  if (!conform_through(c, one_epoch) || !other_deployment(c, &first) ||
+  if (!conform_through(c, conform_one_epoch) || !other_deployment(c, &first) ||
       !conform_through(c, unasked_deployment))
     return;
   c->memory->store = first;
-  if (conform_through(c, one_epoch))
-    conform_count_is(c, decided_rows(c), "after a second deployment was refused");
+  if (conform_through(c, conform_one_epoch))
+    conform_count_is(c, conform_decided_rows(c), "after a second deployment was refused");
 }
 
 static void replaced_owner(conform_rig *rig) {
-  conform_batch batch;
-  opened(rig);
-  conform_epoch(rig);
-  uint64_t n = conform_decided(rig);
-  conform_make_batch(rig, n, n, &batch);
-  conform_pause(rig);
-  must_refuse(rig, &batch, WEIR_E_CONFLICT,
-              "an attempt of a deployment that was replaced");
+  wake_too_late(rig, WEIR_E_CONFLICT, "an attempt of a deployment that was replaced");
 }
 
 static void replaced_start(conform_rig *rig) {
@@ -309,15 +290,15 @@ void conform_check_replaced(conform *c) {
   if (conform_run(c, &(conform_plan){0}, replaced_owner, &child) != CONFORM_PAUSED)
     return;
   uint64_t rows = CONFORM_ROWS; /* of the first epoch; the second was not published */
-  bool replaced = other_deployment(c, &first) && conform_through(c, one_epoch);
-  rows += decided_rows(c);
+  bool replaced = other_deployment(c, &first) && conform_through(c, conform_one_epoch);
+  rows += conform_decided_rows(c);
   second = c->memory->store;
   c->memory->store = first;
   if (conform_resume(c, &child) == CONFORM_ENDED && replaced &&
       conform_count_is(c, rows, "after a replaced owner has tried to commit") &&
       conform_through(c, replaced_start)) {
     c->memory->store = second;
-    if (conform_through(c, one_epoch))
+    if (conform_through(c, conform_one_epoch))
       conform_count_is(c, rows + CONFORM_ROWS, "after the new deployment went on");
   }
 }

@@ -43,7 +43,7 @@ static void finish(conform_rig *rig, uint64_t n, uint64_t rows) {
 
 static void count_what_was_kept(conform *c, const char *when) {
   if (c->memory->contract.consistency != WEIR_EPHEMERAL)
-    conform_count_is(c, conform_decided_rows(&c->memory->store), when);
+    conform_count_is(c, conform_decided_rows(c), when);
 }
 
 static weir_batch *make(conform_rig *rig, const conform_row *rows, size_t n) {
@@ -157,8 +157,7 @@ void conform_check_null_key(conform *c) {
 /* ---- epochs ------------------------------------------------------------------------------------ */
 
 static void empty(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
+  conform_open(rig);
   for (int i = 0; i < 4; i++) {
     uint64_t n = conform_begin(rig);
     if (i == 1 || i == 3) conform_fill(rig, n, 0);
@@ -180,8 +179,7 @@ void conform_check_empty(conform *c) {
 }
 
 static void next_begins(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
+  conform_open(rig);
   uint64_t n = conform_decided(rig);
   uint64_t next = conform_begin(rig);
   conform_fill(rig, next, 0);
@@ -289,8 +287,7 @@ void conform_check_writers(conform *c) {
 /* ---- many attempts ----------------------------------------------------------------------------- */
 
 static void several(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
+  conform_open(rig);
   conform_epoch(rig);
   for (int i = 0; i < 3; i++) conform_decided(rig);
   conform_publish(rig);
@@ -303,8 +300,7 @@ void conform_check_several(conform *c) {
 }
 
 static void empty_behind_rows(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
+  conform_open(rig);
   conform_decided(rig);
   uint64_t n = conform_begin(rig);
   conform_prepare(rig, n);

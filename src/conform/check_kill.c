@@ -28,16 +28,9 @@ static void session(conform_rig *rig) {
   conform_stop(rig);
 }
 
-static void recovery(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
-  conform_stop(rig);
-}
-
 /* Dies with an attempt decided and the next one half written. */
 static void leave_work(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
+  conform_open(rig);
   conform_decided(rig);
   uint64_t n = conform_begin(rig);
   conform_fill(rig, n, 0);
@@ -58,12 +51,12 @@ static bool kill_once(conform *c, const conform_plan *plan, conform_script befor
   } else {
     snprintf(when, sizeof(when), "after a kill at a system call within %s", hook);
   }
-  if (!conform_through(c, recovery)) {
+  if (!conform_through(c, conform_only_recover)) {
     size_t n = strlen(c->reason);
     snprintf(c->reason + n, sizeof(c->reason) - n, "; %s", when);
     return false;
   }
-  return conform_count_is(c, conform_decided_rows(&c->memory->store), when);
+  return conform_count_is(c, conform_decided_rows(c), when);
 }
 
 /* The store has room for so many attempts. */
@@ -102,8 +95,8 @@ void conform_check_kill_inside(conform *c) {
 }
 
 void conform_check_kill_recovery(conform *c) {
-  kill_between(c, leave_work, recovery);
-  if (c->outcome != WEIR_CONFORM_FAILED) kill_inside(c, leave_work, recovery);
+  kill_between(c, leave_work, conform_only_recover);
+  if (c->outcome != WEIR_CONFORM_FAILED) kill_inside(c, leave_work, conform_only_recover);
 }
 
 /* ---- at least once ----------------------------------------------------------------------------- */
@@ -236,13 +229,6 @@ static void late_hook(conform_rig *rig) {
     conform_look(rig->c, "an error", err.message, strlen(err.message));
 }
 
-static void whole(conform_rig *rig) {
-  conform_start(rig, 1);
-  conform_recover(rig);
-  conform_epoch(rig);
-  conform_stop(rig);
-}
-
 void conform_check_expired(conform *c) {
   bool commits = c->memory->contract.consistency == WEIR_COMMITTABLE;
   for (late = 0; late < LATES; late++) {
@@ -251,9 +237,8 @@ void conform_check_expired(conform *c) {
     if (commits ? late == LATE_FLUSH : !weaker) continue;
     if (!conform_through(c, late_hook)) return;
   }
-  if (commits && conform_through(c, whole))
-    conform_count_is(c, conform_decided_rows(&c->memory->store),
-                     "after hooks whose deadline had passed");
+  if (commits && conform_through(c, conform_one_epoch))
+    conform_count_is(c, conform_decided_rows(c), "after hooks whose deadline had passed");
 }
 
 /* The same generation goes on after a write that was cancelled. */
@@ -282,7 +267,7 @@ static void cancelled(conform_rig *rig) {
 void conform_check_cancel_safe(conform *c) {
   if (!conform_through(c, cancelled)) return;
   if (c->memory->contract.consistency == WEIR_COMMITTABLE)
-    conform_count_is(c, conform_decided_rows(&c->memory->store),
+    conform_count_is(c, conform_decided_rows(c),
                      "after a cancelled write and an epoch of the same generation");
 }
 

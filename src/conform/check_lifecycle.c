@@ -172,7 +172,7 @@ static void session(conform_rig *rig) {
 void conform_check_session(conform *c) {
   if (!conform_through(c, session)) return;
   if (c->memory->contract.consistency != WEIR_EPHEMERAL)
-    conform_count_is(c, conform_decided_rows(&c->memory->store), "after two epochs");
+    conform_count_is(c, conform_decided_rows(c), "after two epochs");
 }
 
 static void prepare_again(conform_rig *rig) {
@@ -251,7 +251,7 @@ static void check_ways_out(conform *c, conform_script script) {
       !conform_count_is(c, 0, "after sessions that ended early"))
     return;
   if (conform_new_world(c) && conform_through(c, session))
-    conform_count_is(c, conform_decided_rows(&c->memory->store), when);
+    conform_count_is(c, conform_decided_rows(c), when);
 }
 
 void conform_check_close_anywhere(conform *c) {

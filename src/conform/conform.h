@@ -111,8 +111,8 @@ void conform_unshown(conform *c, const char *fmt, ...) WEIR_PRINTF(2, 3);
 bool conform_new_world(conform *c);
 /* Compares the target's growth in this world with `rows`; `when` ends the sentence. True without a count. */
 bool conform_count_is(conform *c, uint64_t rows, const char *when);
-/* Rows that the decided attempts of the store add up to. */
-uint64_t conform_decided_rows(const conform_store *store);
+/* Rows that the decided attempts of the would-be store add up to. */
+uint64_t conform_decided_rows(const conform *c);
 
 /* ---- children (run.c, calls.c) ------------------------------------------------------------------ */
 
@@ -203,6 +203,10 @@ connector_sink *conform_create(conform_rig *rig, uint64_t participant);
 weir_status conform_prepare_target(conform_rig *rig, weir_error *err);
 /* Committable: take_over, the cursor judged, what is decided published, the rest aborted and cleaned. */
 void conform_recover(conform_rig *rig);
+/* One writer, started and recovered: a session's beginning; and sessions of one epoch, and of none. */
+void conform_open(conform_rig *rig);
+void conform_one_epoch(conform_rig *rig);
+void conform_only_recover(conform_rig *rig);
 weir_cursor conform_observe(conform_rig *rig);
 /* Reserves the next attempt and begins it on all participants. Its number. */
 uint64_t conform_begin(conform_rig *rig);

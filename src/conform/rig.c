@@ -332,3 +332,19 @@ void conform_recover(conform_rig *rig) {
   }
   clean_owed(rig);
 }
+
+void conform_open(conform_rig *rig) {
+  conform_start(rig, 1);
+  conform_recover(rig);
+}
+
+void conform_one_epoch(conform_rig *rig) {
+  conform_open(rig);
+  conform_epoch(rig);
+  conform_stop(rig);
+}
+
+void conform_only_recover(conform_rig *rig) {
+  conform_open(rig);
+  conform_stop(rig);
+}

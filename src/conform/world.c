@@ -16,7 +16,8 @@ conform_bytes conform_keep(conform_memory *memory, const weir_bytes *bytes) {
   return kept;
 }
 
-uint64_t conform_decided_rows(const conform_store *store) {
+uint64_t conform_decided_rows(const conform *c) {
+  const conform_store *store = &c->memory->store;
   uint64_t rows = 0;
   for (size_t i = 0; i < store->n; i++) {
     if (store->attempts[i].state == CONFORM_DECIDED) rows += store->attempts[i].rows;
