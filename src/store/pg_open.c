@@ -102,17 +102,21 @@ static weir_status pg_ask_int(pg_store *store, const char *sql, int64_t *out,
   return WEIR_OK;
 }
 
+/* Asked of the catalog itself: to_regclass answers from what a transaction knew when it began to wait for
+ * a lock. */
+static weir_status pg_find_tables(pg_store *store, int64_t *there, weir_error *err) {
+  return pg_ask_int(store,
+                    "SELECT count(*) FROM pg_catalog.pg_class c JOIN "
+                    "pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+                    "WHERE n.nspname = 'weir' AND c.relname = 'version'",
+                    there, err);
+}
+
 static weir_status pg_make_tables(pg_store *store, weir_error *err) {
   int64_t there = 0;
   BASE_TRY(pq_exec(&store->session,
                    "BEGIN; SELECT pg_advisory_xact_lock(" PG_ADVISORY_KEY ")", err));
-  /* Asked of the catalog itself: to_regclass answers from what this transaction knew when it began to
-   * wait for the lock. */
-  BASE_TRY(pg_ask_int(store,
-                      "SELECT count(*) FROM pg_catalog.pg_class c JOIN "
-                      "pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
-                      "WHERE n.nspname = 'weir' AND c.relname = 'version'",
-                      &there, err));
+  BASE_TRY(pg_find_tables(store, &there, err));
   if (!there) {
     BASE_TRY(pg_ask_int(
         store, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'weir'",
@@ -126,8 +130,7 @@ static weir_status pg_make_tables(pg_store *store, weir_error *err) {
 /* *there: whether there are tables, and of a version that this weir knows. */
 static weir_status pg_check_tables(pg_store *store, bool *there, weir_error *err) {
   int64_t found = 0, version = 0;
-  BASE_TRY(
-      pg_ask_int(store, "SELECT to_regclass('weir.version') IS NOT NULL", &found, err));
+  BASE_TRY(pg_find_tables(store, &found, err));
   *there = found;
   if (!found) return WEIR_OK;
   BASE_TRY(pg_ask_int(store, "SELECT version FROM weir.version", &version, err));
