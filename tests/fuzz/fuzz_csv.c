@@ -103,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int in_blocks = data[1] & 64 ? 2 : 0;
   weir_csv_options options = {.struct_size = sizeof(options),
                               .no_header = data[1] & 1,
+                              .refuse_unknown = data[1] >> 7 & 1,
                               .delimiter = delimiters[data[1] >> 1 & 3],
                               .null_text = nulls[data[1] >> 3 & 3]};
   size_t columns = data[1] & 32 ? 1 : BASE_COUNT(names);

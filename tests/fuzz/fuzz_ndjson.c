@@ -53,8 +53,10 @@ static void put_batch(base_buf *out, weir_ndjson_encoder *encoder, weir_batch *b
 /* All rows as text; lines that fail are skipped, with their message in their place. */
 static void decode(weir_schema *schema, const uint8_t *data, size_t size, size_t block,
                    int64_t batch_rows, int way, base_buf *out) {
-  weir_ndjson_options options = {
-      .struct_size = sizeof(options), .batch_rows = batch_rows, .max_line = 4096};
+  weir_ndjson_options options = {.struct_size = sizeof(options),
+                                 .batch_rows = batch_rows,
+                                 .max_line = 4096,
+                                 .refuse_unknown = size & 2};
   weir_ndjson_decoder *decoder = NULL;
   weir_ndjson_encoder *encoder = NULL;
   weir_batch *batch = NULL;
