@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,16 @@
 #include "cli.h"
 
 enum { MAX_FILE = 16 << 20 };
+
+/* Rows cannot come from there as well: a source that tries fails, and does not find an end without rows. */
+static weir_status seal_stdin(weir_error *err) {
+  int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  weir_status status = WEIR_OK;
+  if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+    status = weir_error_errno(err, errno, "cannot open /dev/null");
+  if (fd > STDIN_FILENO) close(fd);
+  return status;
+}
 
 /* All of standard input; one byte more than is allowed is left for the library to refuse. */
 static weir_status read_stdin(weir_config *config, weir_error *err) {
@@ -32,6 +43,7 @@ static weir_status read_stdin(weir_config *config, weir_error *err) {
   }
   if (!status) status = weir_config_read(config, text, size, "standard input", ".", err);
   free(text);
+  if (!status) status = seal_stdin(err);
   return status;
 }
 

@@ -4,10 +4,12 @@
 #include "source_follow.h"
 #include "source_input.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct file_source {
   const weir_host *host;
@@ -154,6 +156,13 @@ static weir_status check_stream(const weir_options *o, weir_error *err) {
   if (weir_options_bool(o, "follow"))
     return refuse(err, "follow", "true",
                   "standard input is read until it ends in any case; leave it out");
+  int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) == O_WRONLY) {
+    return refuse(
+        err, "path", "-",
+        "standard input is not there to be read, since the pipeline itself came from it; "
+        "put the pipeline in a file and type `weir run FILE`");
+  }
   if (name == NULL)
     return refuse(err, "path", "-", "standard input needs option format: ndjson or csv");
   if (strcmp(name, "arrow") == 0) {

@@ -118,6 +118,17 @@ def test_standard_input_without_a_byte(weir, tmp_path):
     assert ids(tmp_path) == []
 
 
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_pipeline_and_rows_cannot_both_come_from_standard_input(verb, path, weir, tmp_path):
+    """The pipeline is read up to the end, where rows would begin: none would ever come."""
+    run = pipeline(tmp_path, {"path": path, "format": "ndjson"}, guarantee="best_effort")
+    done = weir(verb, "-", input=run.read_text(), cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "put the pipeline in a file and type `weir run FILE`" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_standard_input_has_no_sample(weir, tmp_path):
     run = pipeline(tmp_path, {"path": "-", "format": "ndjson", "schema": "infer"}, guarantee="best_effort")
     for verb in "check", "run":
