@@ -184,12 +184,16 @@ static bool is_blank(const uint8_t *line, size_t size) {
   return true;
 }
 
+/* Bytes of the mark that a file may begin with, U+FEFF in UTF-8. */
+static uint32_t mark_size(uint64_t offset, const uint8_t *line, size_t size) {
+  return offset == 0 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 /* Appends one line's row; `readable` bytes from its start belong to the caller's block. */
 static weir_status decode_line(weir_ndjson_decoder *decoder, const uint8_t *line,
                                size_t size, size_t readable, weir_error *err) {
   weir_status status;
-  bool marked = decoder->offset == 0 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0;
-  decoder->mark = marked ? 3 : 0;
+  decoder->mark = mark_size(decoder->offset, line, size);
   line += decoder->mark;
   size -= decoder->mark;
   readable -= decoder->mark;
@@ -343,7 +347,8 @@ void weir_ndjson_decoder_skip(weir_ndjson_decoder *decoder, const void *data, si
   uint64_t lines = 0;
   bool blank = true;
   while (blank && find_line(bytes + done, size - done, last, &line, &whole)) {
-    blank = is_blank(bytes + done, line);
+    uint32_t mark = mark_size(decoder->offset + done, bytes + done, line);
+    blank = is_blank(bytes + done + mark, line - mark);
     done += whole;
     lines++;
   }

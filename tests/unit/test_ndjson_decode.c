@@ -282,6 +282,24 @@ static void test_skip_a_bad_row(void **state) {
   weir_ndjson_decoder_free(decoder);
 }
 
+/* A line that holds the byte order mark alone is blank and is passed over with the bad row. */
+static void test_skip_past_a_mark(void **state) {
+  (void)state;
+  static const char text[] = "\xef\xbb\xbf\n\n{\"id\":x}\n";
+  weir_ndjson_decoder *decoder = new_decoder("id: int8", 10, 0);
+  weir_batch *batch = NULL;
+  weir_error err = {0};
+  size_t used = 0, size = sizeof(text) - 1;
+  assert_int_equal(weir_ndjson_decoder_feed(decoder, text, size, 1, &used, &batch, &err),
+                   WEIR_E_BAD_DATA);
+  weir_ndjson_decoder_skip(decoder, text, 5, 1, &used);
+  assert_int_equal(used, 0); /* nothing but blank lines */
+  weir_ndjson_decoder_skip(decoder, text, size, 1, &used);
+  assert_int_equal(used, size);
+  assert_int_equal(weir_ndjson_decoder_line(decoder), 3);
+  weir_ndjson_decoder_free(decoder);
+}
+
 /* The offset after each batch is where a new decoder goes on with the next row. */
 static void test_offsets_resume(void **state) {
   (void)state;
@@ -402,6 +420,7 @@ int main(void) {
       cmocka_unit_test(test_errors_tell_the_place),
       cmocka_unit_test(test_long_lines_are_bounded),
       cmocka_unit_test(test_skip_a_bad_row),
+      cmocka_unit_test(test_skip_past_a_mark),
       cmocka_unit_test(test_offsets_resume),
       cmocka_unit_test(test_buffers),
       cmocka_unit_test(test_half_rows_are_cut),
