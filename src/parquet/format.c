@@ -7,7 +7,10 @@
 #define LIST(id, kind, c, field) {id, kind, 1, offsetof(c, field), NULL}
 #define LIST_OF(id, c, field, type) {id, THRIFT_STRUCT, 1, offsetof(c, field), &type}
 #define END {0, 0, 0, 0, NULL}
-#define TYPE(symbol, c, text, rows) const thrift_type symbol = {text, sizeof(c), rows}
+#define TYPE(symbol, c, text, rows) const thrift_type symbol = {text, sizeof(c), rows, 0}
+/* With a mask of the fields that a reader refuses to be without. */
+#define TYPE_NEEDS(symbol, c, text, rows, needs) \
+  const thrift_type symbol = {text, sizeof(c), rows, needs}
 
 static const thrift_field empty_rows[] = {END};
 static TYPE(empty_type, parquet_empty, "empty", empty_rows);
@@ -15,7 +18,7 @@ static TYPE(empty_type, parquet_empty, "empty", empty_rows);
 #define C parquet_decimal_type
 static const thrift_field decimal_rows[] = {ROW(1, THRIFT_I32, C, scale),
                                             ROW(2, THRIFT_I32, C, precision), END};
-static TYPE(decimal_type, C, "DecimalType", decimal_rows);
+static TYPE_NEEDS(decimal_type, C, "DecimalType", decimal_rows, 1u << 1 | 1u << 2);
 #undef C
 
 #define C parquet_time_unit
@@ -28,13 +31,13 @@ static TYPE(unit_type, C, "TimeUnit", unit_rows);
 #define C parquet_time_type
 static const thrift_field time_rows[] = {ROW(1, THRIFT_BOOL, C, is_adjusted_to_utc),
                                          SUB(2, C, unit, unit_type), END};
-static TYPE(time_type, C, "TimeType", time_rows);
+static TYPE_NEEDS(time_type, C, "TimeType", time_rows, 1u << 1 | 1u << 2);
 #undef C
 
 #define C parquet_integer_type
 static const thrift_field integer_rows[] = {ROW(1, THRIFT_I8, C, bit_width),
                                             ROW(2, THRIFT_BOOL, C, is_signed), END};
-static TYPE(integer_type, C, "IntType", integer_rows);
+static TYPE_NEEDS(integer_type, C, "IntType", integer_rows, 1u << 1 | 1u << 2);
 #undef C
 
 #define C parquet_logical_type
@@ -42,12 +45,16 @@ static const thrift_field logical_rows[] = {
     SUB(PARQUET_LOGICAL_STRING, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_MAP, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_LIST, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_ENUM, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_DECIMAL, C, decimal, decimal_type),
     SUB(PARQUET_LOGICAL_DATE, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_TIME, C, time, time_type),
     SUB(PARQUET_LOGICAL_TIMESTAMP, C, time, time_type),
     SUB(PARQUET_LOGICAL_INTEGER, C, integer, integer_type),
     SUB(PARQUET_LOGICAL_UNKNOWN, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_JSON, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_BSON, C, empty, empty_type),
+    SUB(PARQUET_LOGICAL_UUID, C, empty, empty_type),
     SUB(PARQUET_LOGICAL_FLOAT16, C, empty, empty_type),
     END};
 static TYPE(logical_type, C, "LogicalType", logical_rows);
@@ -65,7 +72,7 @@ static const thrift_field element_rows[] = {ROW(1, THRIFT_I32, C, type),
                                             ROW(9, THRIFT_I32, C, field_id),
                                             SUB(10, C, logical, logical_type),
                                             END};
-TYPE(parquet_schema_element_type, C, "SchemaElement", element_rows);
+TYPE_NEEDS(parquet_schema_element_type, C, "SchemaElement", element_rows, 1u << 4);
 #undef C
 
 #define C parquet_statistics
@@ -107,11 +114,13 @@ static const thrift_field column_meta_rows[] = {
     LIST_OF(13, C, encoding_stats, encoding_stats_type),
     SUB(16, C, size_statistics, size_type),
     END};
-static TYPE(column_meta_type, C, "ColumnMetaData", column_meta_rows);
+static TYPE_NEEDS(column_meta_type, C, "ColumnMetaData", column_meta_rows,
+                  1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 9);
 #undef C
 
 #define C parquet_column_chunk
 static const thrift_field column_chunk_rows[] = {
+    ROW(1, THRIFT_BINARY, C, file_path),
     ROW(2, THRIFT_I64, C, file_offset),
     SUB(3, C, meta, column_meta_type),
     ROW(4, THRIFT_I64, C, offset_index_offset),
@@ -119,7 +128,8 @@ static const thrift_field column_chunk_rows[] = {
     ROW(6, THRIFT_I64, C, column_index_offset),
     ROW(7, THRIFT_I32, C, column_index_length),
     END};
-static TYPE(column_chunk_type, C, "ColumnChunk", column_chunk_rows);
+/* Only what is encrypted has no metadata here. */
+static TYPE_NEEDS(column_chunk_type, C, "ColumnChunk", column_chunk_rows, 1u << 3);
 #undef C
 
 #define C parquet_row_group
@@ -131,13 +141,13 @@ static const thrift_field row_group_rows[] = {
     ROW(6, THRIFT_I64, C, total_compressed_size),
     ROW(7, THRIFT_I16, C, ordinal),
     END};
-TYPE(parquet_row_group_type, C, "RowGroup", row_group_rows);
+TYPE_NEEDS(parquet_row_group_type, C, "RowGroup", row_group_rows, 1u << 1 | 1u << 3);
 #undef C
 
 #define C parquet_key_value
 static const thrift_field key_value_rows[] = {ROW(1, THRIFT_BINARY, C, key),
                                               ROW(2, THRIFT_BINARY, C, value), END};
-static TYPE(key_value_type, C, "KeyValue", key_value_rows);
+static TYPE_NEEDS(key_value_type, C, "KeyValue", key_value_rows, 1u << 1);
 #undef C
 
 #define C parquet_column_order
@@ -155,7 +165,8 @@ static const thrift_field file_meta_rows[] = {
     ROW(6, THRIFT_BINARY, C, created_by),
     LIST_OF(7, C, column_orders, column_order_type),
     END};
-TYPE(parquet_file_meta_type, C, "FileMetaData", file_meta_rows);
+TYPE_NEEDS(parquet_file_meta_type, C, "FileMetaData", file_meta_rows,
+           1u << 2 | 1u << 3 | 1u << 4);
 #undef C
 
 #define C parquet_data_page_header
@@ -163,13 +174,28 @@ static const thrift_field data_page_rows[] = {
     ROW(1, THRIFT_I32, C, num_values), ROW(2, THRIFT_I32, C, encoding),
     ROW(3, THRIFT_I32, C, definition_level_encoding),
     ROW(4, THRIFT_I32, C, repetition_level_encoding), END};
-static TYPE(data_page_type, C, "DataPageHeader", data_page_rows);
+static TYPE_NEEDS(data_page_type, C, "DataPageHeader", data_page_rows, 1u << 1 | 1u << 2);
 #undef C
 
 #define C parquet_dictionary_page_header
 static const thrift_field dictionary_page_rows[] = {ROW(1, THRIFT_I32, C, num_values),
                                                     ROW(2, THRIFT_I32, C, encoding), END};
-static TYPE(dictionary_page_type, C, "DictionaryPageHeader", dictionary_page_rows);
+static TYPE_NEEDS(dictionary_page_type, C, "DictionaryPageHeader", dictionary_page_rows,
+                  1u << 1 | 1u << 2);
+#undef C
+
+#define C parquet_data_page_header_v2
+static const thrift_field data_page_v2_rows[] = {
+    ROW(1, THRIFT_I32, C, num_values),
+    ROW(2, THRIFT_I32, C, num_nulls),
+    ROW(3, THRIFT_I32, C, num_rows),
+    ROW(4, THRIFT_I32, C, encoding),
+    ROW(5, THRIFT_I32, C, definition_levels_byte_length),
+    ROW(6, THRIFT_I32, C, repetition_levels_byte_length),
+    ROW(7, THRIFT_BOOL, C, is_compressed),
+    END};
+static TYPE_NEEDS(data_page_v2_type, C, "DataPageHeaderV2", data_page_v2_rows,
+                  1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6);
 #undef C
 
 #define C parquet_page_header
@@ -180,8 +206,10 @@ static const thrift_field page_header_rows[] = {
     ROW(4, THRIFT_I32, C, crc),
     SUB(5, C, data_page, data_page_type),
     SUB(7, C, dictionary_page, dictionary_page_type),
+    SUB(8, C, data_page_v2, data_page_v2_type),
     END};
-TYPE(parquet_page_header_type, C, "PageHeader", page_header_rows);
+TYPE_NEEDS(parquet_page_header_type, C, "PageHeader", page_header_rows,
+           1u << 1 | 1u << 2 | 1u << 3);
 #undef C
 
 #define C parquet_page_location

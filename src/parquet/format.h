@@ -20,7 +20,9 @@ enum parquet_converted {
   PARQUET_CONVERTED_NONE = -1,
   PARQUET_CONVERTED_UTF8 = 0,
   PARQUET_CONVERTED_MAP = 1,
+  PARQUET_CONVERTED_MAP_KEY_VALUE = 2,
   PARQUET_CONVERTED_LIST = 3,
+  PARQUET_CONVERTED_ENUM = 4,
   PARQUET_CONVERTED_DECIMAL = 5,
   PARQUET_CONVERTED_DATE = 6,
   PARQUET_CONVERTED_TIME_MILLIS = 7,
@@ -35,6 +37,8 @@ enum parquet_converted {
   PARQUET_CONVERTED_INT_16 = 16,
   PARQUET_CONVERTED_INT_32 = 17,
   PARQUET_CONVERTED_INT_64 = 18,
+  PARQUET_CONVERTED_JSON = 19,
+  PARQUET_CONVERTED_BSON = 20,
   PARQUET_CONVERTED_INTERVAL = 21
 };
 
@@ -46,7 +50,10 @@ enum parquet_repetition {
 
 enum parquet_encoding {
   PARQUET_PLAIN = 0,
+  PARQUET_PLAIN_DICTIONARY =
+      2, /* deprecated: what RLE_DICTIONARY is, and PLAIN of dictionary pages */
   PARQUET_RLE = 3,
+  PARQUET_BIT_PACKED = 4, /* deprecated */
   PARQUET_DELTA_BINARY_PACKED = 5,
   PARQUET_DELTA_LENGTH_BYTE_ARRAY = 6,
   PARQUET_DELTA_BYTE_ARRAY = 7,
@@ -58,11 +65,19 @@ enum parquet_codec_id {
   PARQUET_UNCOMPRESSED = 0,
   PARQUET_SNAPPY = 1,
   PARQUET_GZIP = 2,
+  PARQUET_LZO = 3,
+  PARQUET_BROTLI = 4,
+  PARQUET_LZ4 = 5, /* deprecated: framed in Hadoop's way or not */
   PARQUET_ZSTD = 6,
   PARQUET_LZ4_RAW = 7
 };
 
-enum parquet_page_type { PARQUET_DATA_PAGE = 0, PARQUET_DICTIONARY_PAGE = 2 };
+enum parquet_page_type {
+  PARQUET_DATA_PAGE = 0,
+  PARQUET_INDEX_PAGE = 1,
+  PARQUET_DICTIONARY_PAGE = 2,
+  PARQUET_DATA_PAGE_V2 = 3
+};
 
 enum parquet_boundary_order {
   PARQUET_UNORDERED = 0,
@@ -102,12 +117,16 @@ enum {
   PARQUET_LOGICAL_STRING = 1,
   PARQUET_LOGICAL_MAP = 2,
   PARQUET_LOGICAL_LIST = 3,
+  PARQUET_LOGICAL_ENUM = 4,
   PARQUET_LOGICAL_DECIMAL = 5,
   PARQUET_LOGICAL_DATE = 6,
   PARQUET_LOGICAL_TIME = 7,
   PARQUET_LOGICAL_TIMESTAMP = 8,
   PARQUET_LOGICAL_INTEGER = 10,
   PARQUET_LOGICAL_UNKNOWN = 11,
+  PARQUET_LOGICAL_JSON = 12,
+  PARQUET_LOGICAL_BSON = 13,
+  PARQUET_LOGICAL_UUID = 14,
   PARQUET_LOGICAL_FLOAT16 = 15
 };
 
@@ -156,6 +175,7 @@ typedef struct parquet_column_meta {
 
 typedef struct parquet_column_chunk {
   uint32_t has;
+  thrift_binary file_path;
   int64_t file_offset;
   parquet_column_meta meta;
   int64_t offset_index_offset, column_index_offset;
@@ -192,6 +212,13 @@ typedef struct parquet_data_page_header {
   int32_t num_values, encoding, definition_level_encoding, repetition_level_encoding;
 } parquet_data_page_header;
 
+typedef struct parquet_data_page_header_v2 {
+  uint32_t has;
+  int32_t num_values, num_nulls, num_rows, encoding, definition_levels_byte_length,
+      repetition_levels_byte_length;
+  uint8_t is_compressed; /* absent: true */
+} parquet_data_page_header_v2;
+
 typedef struct parquet_dictionary_page_header {
   uint32_t has;
   int32_t num_values, encoding;
@@ -202,6 +229,7 @@ typedef struct parquet_page_header {
   int32_t type, uncompressed_page_size, compressed_page_size, crc;
   parquet_data_page_header data_page;
   parquet_dictionary_page_header dictionary_page;
+  parquet_data_page_header_v2 data_page_v2;
 } parquet_page_header;
 
 typedef struct parquet_page_location {

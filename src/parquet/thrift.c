@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "thrift.h"
 
-/* Type codes of field headers and list elements (compact protocol, "Struct encoding", "List and set").
- * A boolean field carries its value in the code; a boolean element is one byte of 1 or 2. */
-enum {
-  CODE_TRUE = 1,
-  CODE_FALSE = 2,
-  CODE_I8 = 3,
-  CODE_I16 = 4,
-  CODE_I32 = 5,
-  CODE_I64 = 6,
-  CODE_BINARY = 8,
-  CODE_LIST = 9,
-  CODE_STRUCT = 12
+const uint8_t thrift_codes[] = {
+    [THRIFT_BOOL] = THRIFT_CODE_TRUE,     [THRIFT_I8] = THRIFT_CODE_I8,
+    [THRIFT_I16] = THRIFT_CODE_I16,       [THRIFT_I32] = THRIFT_CODE_I32,
+    [THRIFT_I64] = THRIFT_CODE_I64,       [THRIFT_BINARY] = THRIFT_CODE_BINARY,
+    [THRIFT_STRUCT] = THRIFT_CODE_STRUCT, [THRIFT_RAW] = THRIFT_CODE_STRUCT,
 };
 
-static const uint8_t codes[] = {
-    [THRIFT_BOOL] = CODE_TRUE,     [THRIFT_I8] = CODE_I8,
-    [THRIFT_I16] = CODE_I16,       [THRIFT_I32] = CODE_I32,
-    [THRIFT_I64] = CODE_I64,       [THRIFT_BINARY] = CODE_BINARY,
-    [THRIFT_STRUCT] = CODE_STRUCT, [THRIFT_RAW] = CODE_STRUCT,
-};
-
-static size_t item_size(const thrift_field *field) {
+size_t thrift_item_size(const thrift_field *field) {
   switch (field->kind) {
     case THRIFT_BOOL:
     case THRIFT_I8:
@@ -54,7 +40,7 @@ static weir_status put_value(const thrift_field *field, const uint8_t *at, base_
                              weir_error *err) {
   switch (field->kind) {
     case THRIFT_BOOL: {
-      uint8_t code = *at ? CODE_TRUE : CODE_FALSE;
+      uint8_t code = *at ? THRIFT_CODE_TRUE : THRIFT_CODE_FALSE;
       return put_bytes(out, &code, 1, err);
     }
     case THRIFT_I8:
@@ -89,12 +75,13 @@ static weir_status put_value(const thrift_field *field, const uint8_t *at, base_
 
 static weir_status put_list(const thrift_field *field, const thrift_list *list,
                             base_buf *out, weir_error *err) {
-  uint8_t head = (uint8_t)(((list->n < 15 ? list->n : 15) << 4) | codes[field->kind]);
+  uint8_t head =
+      (uint8_t)(((list->n < 15 ? list->n : 15) << 4) | thrift_codes[field->kind]);
   weir_status status = put_bytes(out, &head, 1, err);
   if (status == WEIR_OK && list->n >= 15) status = put_uleb(out, list->n, err);
   size_t n = field->kind == THRIFT_RAW ? (list->n > 0) : list->n;
   const uint8_t *at = list->items;
-  for (size_t i = 0; status == WEIR_OK && i < n; i++, at += item_size(field)) {
+  for (size_t i = 0; status == WEIR_OK && i < n; i++, at += thrift_item_size(field)) {
     status = put_value(field, at, out, err);
   }
   return status;
@@ -121,11 +108,11 @@ weir_status thrift_encode(const thrift_type *type, const void *object, base_buf 
   for (const thrift_field *field = type->fields; field->id != 0; field++) {
     if ((has >> field->id & 1) == 0) continue;
     const uint8_t *at = base + field->offset;
-    uint8_t code = codes[field->kind];
+    uint8_t code = thrift_codes[field->kind];
     if (field->is_list) {
-      code = CODE_LIST;
+      code = THRIFT_CODE_LIST;
     } else if (field->kind == THRIFT_BOOL) {
-      code = *at ? CODE_TRUE : CODE_FALSE;
+      code = *at ? THRIFT_CODE_TRUE : THRIFT_CODE_FALSE;
     }
     status = put_head(last, field->id, code, out, err);
     if (status != WEIR_OK) return status;

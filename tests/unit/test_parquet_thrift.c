@@ -95,6 +95,141 @@ static void test_union_and_boolean_fields(void **state) {
   base_buf_done(&out);
 }
 
+/* ---- the other way ---- */
+
+static weir_status decode(const thrift_type *type, const void *data, size_t size,
+                          thrift_arena *arena, void *object, weir_error *err) {
+  /* a block of its own, so that the sanitizer sees a read behind it */
+  uint8_t *copy = malloc(size + 1);
+  assert_non_null(copy);
+  memcpy(copy + 1, data, size);
+  thrift_input in = {copy + 1, copy + 1 + size, arena};
+  weir_status status = thrift_decode(type, &in, object, err);
+  if (status == WEIR_OK) assert_ptr_equal(in.at, in.end);
+  free(copy);
+  return status;
+}
+
+static parquet_file_meta sample(void) {
+  static const parquet_schema_element elements[] = {
+      {.has = 1u << 4 | 1u << 5, .num_children = 1, .name = {(const uint8_t *)"root", 4}},
+      {.has = 1u << 1 | 1u << 3 | 1u << 4 | 1u << 9 | 1u << 10,
+       .type = PARQUET_INT64,
+       .repetition = PARQUET_OPTIONAL,
+       .field_id = -70000,
+       .name = {(const uint8_t *)"at", 2},
+       .logical = {.has = 1u << PARQUET_LOGICAL_TIMESTAMP,
+                   .time = {.has = 1u << 1 | 1u << 2,
+                            .is_adjusted_to_utc = 1,
+                            .unit = {.has = 1u << PARQUET_UNIT_NANOS}}}}};
+  static const thrift_binary groups = {(const uint8_t *)"\0\x15\2\0", 4};
+  return (parquet_file_meta){.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6,
+                             .version = 2,
+                             .schema = {elements, 2},
+                             .num_rows = INT64_MIN,
+                             .row_groups = {&groups, 2},
+                             .created_by = {(const uint8_t *)"me", 2}};
+}
+
+static void test_decoding_undoes_encoding(void **state) {
+  (void)state;
+  parquet_file_meta meta = sample(), got;
+  thrift_arena arena = {0};
+  weir_error err = {0};
+  base_buf first = {0}, second = {0};
+  encode(&parquet_file_meta_type, &meta, &first);
+  thrift_input in = {first.data, first.data + first.size, &arena};
+  assert_int_equal(thrift_decode(&parquet_file_meta_type, &in, &got, &err), WEIR_OK);
+  assert_ptr_equal(in.at, in.end);
+  assert_int_equal(got.has, meta.has);
+  assert_true(got.num_rows == INT64_MIN);
+  const parquet_schema_element *at = (const parquet_schema_element *)got.schema.items + 1;
+  assert_int_equal(at->field_id, -70000);
+  assert_int_equal(at->logical.time.unit.has, 1u << PARQUET_UNIT_NANOS);
+  encode(&parquet_file_meta_type, &got, &second);
+  assert_int_equal(second.size, first.size);
+  assert_memory_equal(second.data, first.data, first.size);
+  base_buf_done(&first);
+  base_buf_done(&second);
+  thrift_arena_done(&arena);
+}
+
+static void test_every_cut_and_every_flipped_bit(void **state) {
+  (void)state;
+  parquet_file_meta meta = sample(), got;
+  thrift_arena arena = {0};
+  base_buf whole = {0};
+  encode(&parquet_file_meta_type, &meta, &whole);
+  for (size_t size = 0; size < whole.size; size++) {
+    weir_error err = {0};
+    assert_int_equal(
+        decode(&parquet_file_meta_type, whole.data, size, &arena, &got, &err),
+        WEIR_E_CORRUPT);
+    assert_int_equal(err.code, WEIR_E_CORRUPT);
+    thrift_arena_clear(&arena);
+  }
+  for (size_t bit = 0; bit < 8 * whole.size; bit++) {
+    weir_error err = {0};
+    uint8_t *data = whole.data;
+    data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    thrift_input in = {data, data + whole.size, &arena};
+    weir_status status = thrift_decode(&parquet_file_meta_type, &in, &got, &err);
+    assert_true(status == WEIR_OK || status == WEIR_E_CORRUPT);
+    data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    thrift_arena_clear(&arena);
+  }
+  base_buf_done(&whole);
+  thrift_arena_done(&arena);
+}
+
+static void test_unknown_fields_are_passed_over(void **state) {
+  (void)state;
+  const uint8_t bytes[] = {
+      0x15, 0x00, 0x15, 0x02, 0x15, 0x04,          /* what a page header needs */
+      0x98, 0x01, 'x',                             /* 12: binary */
+      0x1b, 0x01, 0x85, 0x01, 'k',  0x02,          /* map of a binary to an i32 */
+      0x19, 0x21, 0x01, 0x02,                      /* list of booleans */
+      0x17, 1,    2,    3,    4,    5,    6, 7, 8, /* double */
+      0x1c, 0x1c, 0x11, 0,    0, /* struct with a struct with a boolean */
+      0x13, 0x7f, 0,             /* i8; end */
+  };
+  parquet_page_header header;
+  thrift_arena arena = {0};
+  weir_error err = {0};
+  weir_status status =
+      decode(&parquet_page_header_type, bytes, sizeof(bytes), &arena, &header, &err);
+  assert_string_equal(err.message, "");
+  assert_int_equal(status, WEIR_OK);
+  assert_int_equal(header.compressed_page_size, 2);
+  thrift_arena_done(&arena);
+}
+
+static void refused(const void *data, size_t size, const char *message) {
+  parquet_page_header header;
+  thrift_arena arena = {0};
+  weir_error err = {0};
+  assert_int_equal(decode(&parquet_page_header_type, data, size, &arena, &header, &err),
+                   WEIR_E_CORRUPT);
+  assert_string_equal(err.message, message);
+  thrift_arena_done(&arena);
+}
+
+static void test_what_is_refused(void **state) {
+  (void)state;
+  refused("\x15\0\0", 3, "PageHeader without field 2");
+  refused("\x18\1x\0", 4, "PageHeader, field 1: it has another type");
+  refused("\x15\xff\xff\xff\xff\xff\1\0", 8,
+          "PageHeader, field 1: a Thrift integer is too large");
+  uint8_t deep[200];
+  memset(deep, 0x1c,
+         sizeof(deep)); /* a struct in a struct in a struct, from field 13 on */
+  deep[0] = 0xdc;
+  refused(deep, sizeof(deep), "PageHeader, field 13: the Thrift structs nest too deep");
+  /* A list of more elements than there are bytes. */
+  refused("\xd9\xfc\xff\xff\xff\xff\7\0", 8,
+          "PageHeader, field 13: the Thrift bytes end too early");
+}
+
 static void test_crc32(void **state) {
   (void)state;
   uint8_t data[1000];
@@ -115,6 +250,10 @@ int main(void) {
       cmocka_unit_test(test_lists_binaries_and_booleans),
       cmocka_unit_test(test_long_list),
       cmocka_unit_test(test_union_and_boolean_fields),
+      cmocka_unit_test(test_decoding_undoes_encoding),
+      cmocka_unit_test(test_every_cut_and_every_flipped_bit),
+      cmocka_unit_test(test_unknown_fields_are_passed_over),
+      cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_crc32),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
