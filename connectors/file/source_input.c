@@ -226,10 +226,20 @@ static weir_status read_packed(file_input *input, void *to, size_t size, size_t 
 
 weir_status file_input_read(file_input *input, void *to, size_t size, size_t *got,
                             bool *wait, weir_error *err) {
-  *wait = false;
-  weir_status status = input->packing == FILE_PLAIN
-                           ? read_raw(input, to, size, input->offset, got, wait, err)
-                           : read_packed(input, to, size, got, wait, err);
-  if (status == WEIR_OK) input->offset += *got;
-  return status;
+  bool in_pieces = input->stream || input->packing != FILE_PLAIN;
+  size_t all = 0, n = 0;
+  do {
+    uint8_t *at = (uint8_t *)to + all;
+    *wait = false;
+    weir_status status =
+        input->packing == FILE_PLAIN
+            ? read_raw(input, at, size - all, input->offset, &n, wait, err)
+            : read_packed(input, at, size - all, &n, wait, err);
+    if (status != WEIR_OK) return status;
+    input->offset += n;
+    all += n;
+  } while (in_pieces && n > 0 && all < size);
+  if (all > 0) *wait = false;
+  *got = all;
+  return WEIR_OK;
 }

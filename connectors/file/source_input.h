@@ -22,7 +22,9 @@ weir_status file_input_new(int fd, const char *path, file_packing packing, bool 
                            file_input **out, weir_error *err);
 void file_input_free(file_input *input); /* NULL is a no-op */
 
-/* 1 to `size` bytes, their number in *got. 0: the end, which is good only behind a whole member or
+/* As many bytes as there are, up to `size`, their number in *got: however small the members, frames or
+ * pieces of a stream are that they come in, since a long line is looked through again with every call.
+ * 0: the end, which is good only behind a whole member or
  * frame with a good checksum; or *wait, when a stream has nothing yet. Broken bytes are bad data, and
  * the input is then of no further use. */
 weir_status file_input_read(file_input *input, void *to, size_t size, size_t *got,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file source over gzip and zstd, and every format's text slid over every edge of a block. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "../../connectors/file/source.h"
+#include "../../connectors/file/source_input.h"
 #include "support/folder.h"
 #include "support/rows.h"
 #include "support/sources.h"
@@ -234,6 +237,37 @@ static void test_padding_and_windows(void **state) {
   free(got);
 }
 
+/* Calls are what costs: who reads looks through its unfinished line again after each. */
+static void test_members_of_a_byte_fill_a_call(void **state) {
+  (void)state;
+  enum { ROOM = 100, MEMBERS = 250 };
+  for (size_t k = 0; k < 2; k++) {
+    struct bytes all = {0};
+    size_t calls = 0, got = 1, have = 0;
+    char path[600], text[MEMBERS + ROOM];
+    bool wait = true;
+    file_input *input = NULL;
+    for (int i = 0; i < MEMBERS; i++) packs[k].pack(&all, i % 5 ? "x" : "", i % 5 > 0);
+    put("x", all.data, all.size);
+    snprintf(path, sizeof(path), "%s/x", folder);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(
+        file_input_new(fd, path, k == 0 ? FILE_GZIP : FILE_ZSTD, false, &input, NULL),
+        WEIR_OK);
+    for (; got > 0; calls++) {
+      assert_int_equal(file_input_read(input, text + have, ROOM, &got, &wait, NULL),
+                       WEIR_OK);
+      have += got;
+      assert_int_equal(file_input_offset(input), have);
+    }
+    assert_int_equal(have, MEMBERS / 5 * 4);
+    assert_int_equal(calls, 3); /* 100, 100, and the end */
+    file_input_free(input);
+    close(fd);
+  }
+}
+
 static void test_a_file_that_changed(void **state) {
   (void)state;
   char text[4000];
@@ -298,6 +332,7 @@ int main(void) {
       IN_FOLDER(test_every_position_continues),
       IN_FOLDER(test_broken_files),
       IN_FOLDER(test_padding_and_windows),
+      IN_FOLDER(test_members_of_a_byte_fill_a_call),
       IN_FOLDER(test_a_file_that_changed),
       IN_FOLDER(test_every_edge),
   };
