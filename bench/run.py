@@ -474,6 +474,27 @@ class Bench:
             f"two lanes into Parquet deliver {gain:.2f} x one"
         )
 
+    def coordinator(self):
+        """The coordinator's own CPU time of an epoch, everything outside it answering at once."""
+        program = self.folder / "coordinator"
+        sources = [*ROOT.glob("src/coord/*.c"), *ROOT.glob("src/base/*.c"), ROOT / "src/connector/cursor.c"]
+        subprocess.run(
+            ["cc", "-std=gnu11", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/include", f"-I{ROOT}/src", BENCH / "coordinator.c", *sources]
+            + ["-o", program, "-lcrypto", "-lpthread"],
+            check=True,
+        )
+
+        def epoch(sinks, participants):
+            command = ["taskset", "-c", str(min(self.cpus)), program, str(sinks), str(participants)]
+            return min(float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(self.rounds))
+
+        print(f"\nan epoch of 8 sinks x 16 participants: {epoch(8, 16):.0f} us of the coordinator's CPU (at most 200)")
+        print("  entries   sinks x participants         us   us an entry")
+        for shape in ((1, 16), (8, 8), (8, 16), (16, 16), (32, 16), (64, 16), (128, 16), (256, 16), (64, 64), (8, 512), (1, 4096)):
+            entries, micros = shape[0] * shape[1], epoch(*shape)
+            bar = "#" * round(40 * micros / entries)
+            print(f"  {entries:7} {shape[0]:7} x {shape[1]:<12} {micros:10.1f} {micros / entries:13.2f}  {bar}", flush=True)
+
     def memory(self, seconds=600):
         """RssAnon of a run, sampled each second: its peak in each tenth of the time."""
         self.clean()
@@ -493,7 +514,7 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push", "coordinator"]
 ON_DEMAND = ["memory", "many-partitions"]
 
 

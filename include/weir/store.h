@@ -58,7 +58,7 @@ typedef struct weir_store_decision {
   uint64_t token;
   const weir_store_sink *sinks; /* every committable sink */
   size_t n_sinks;
-  const weir_store_entry *descriptors; /* ordered by sink, participant */
+  const weir_store_entry *descriptors; /* in the order of sinks, then by participant */
   size_t n_descriptors;
   const weir_store_position *positions; /* every source */
   size_t n_positions;

@@ -170,6 +170,7 @@ weir_status coord_on_failed(coord *c, coord_event *e, weir_error *err) {
 static weir_status roll_back(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_ROLLING_BACK, err));
   BASE_TRY(coord_soil(c, err));
+  c->awaited = 0;
   coord_command command = {
       .type = COORD_ROLLBACK, .lane = COORD_NONE, .attempt = c->attempt};
   for (uint32_t i = 0; i < c->n_sinks; i++) {
@@ -178,6 +179,7 @@ static weir_status roll_back(coord *c, weir_error *err) {
     for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
       command.participant = k + 1;
       c->sinks[i].parts[k].rollback = ASK_SENT;
+      c->awaited++;
       BASE_TRY(coord_push(c, &command, err));
     }
   }
@@ -213,6 +215,7 @@ weir_status coord_on_rolled_back(coord *c, coord_event *e, weir_error *err) {
     return WEIR_OK;
   }
   p->rollback = ASK_DONE;
+  c->awaited--;
   return WEIR_OK;
 }
 
@@ -223,6 +226,7 @@ weir_status coord_on_rolled_back(coord *c, coord_event *e, weir_error *err) {
 static weir_status purge(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_PURGING, err));
   c->generation++;
+  c->awaited = c->n_parts;
   coord_command command = {.type = COORD_PURGE,
                            .lane = COORD_NONE,
                            .attempt = c->attempt,
@@ -248,6 +252,7 @@ weir_status coord_on_purged(coord *c, coord_event *e, weir_error *err) {
   }
   if (e->error) return coord_halt(c, e->error, err);
   p->purge = ASK_DONE;
+  c->awaited--;
   return WEIR_OK;
 }
 
@@ -307,14 +312,9 @@ static weir_status seek_lanes(coord *c, bool *moved, weir_error *err) {
 /* ---- moves */
 
 static weir_status rolled_back(coord *c, bool *moved, weir_error *err) {
-  for (uint32_t i = 0; i < c->n_sinks; i++) {
-    if (!c->sinks[i].committable) continue;
-    for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
-      if (c->sinks[i].parts[k].rollback != ASK_DONE) return WEIR_OK;
-    }
-  }
+  if (c->awaited) return WEIR_OK;
   *moved = true;
-  for (uint32_t i = 0; i < c->n_sinks; i++) c->sinks[i].preparing = ASK_NOT;
+  coord_reset_preparing(c);
   if (c->stopping) return coord_halt(c, &c->error, err);
   if (c->withdrawing) return coord_enter(c, PHASE_FINISHING, err);
   return purge(c, err);
@@ -331,11 +331,7 @@ weir_status coord_progress_abort(coord *c, bool *moved, weir_error *err) {
     case PHASE_ROLLING_BACK:
       return rolled_back(c, moved, err);
     case PHASE_PURGING:
-      for (uint32_t i = 0; i < c->n_sinks; i++) {
-        for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
-          if (c->sinks[i].parts[k].purge != ASK_DONE) return WEIR_OK;
-        }
-      }
+      if (c->awaited) return WEIR_OK;
       *moved = true;
       return coord_enter(c, PHASE_SEEKING, err);
     case PHASE_SEEKING:

@@ -15,11 +15,17 @@ static coord_command command_of(coord_command_type type, uint64_t attempt) {
       .type = type, .sink = COORD_NONE, .lane = COORD_NONE, .attempt = attempt};
 }
 
+void coord_reset_preparing(coord *c) {
+  for (uint32_t i = 0; i < c->n_sinks; i++) c->sinks[i].preparing = ASK_NOT;
+  c->preparing = c->prepared = c->next_prepare = 0;
+}
+
 /* All but the intents, which outlive the decision before the attempt. */
 void coord_reset_attempt(coord *c) {
+  coord_reset_preparing(c);
+  c->n_sealed = 0;
   for (uint32_t i = 0; i < c->n_sinks; i++) {
     coord_sink_state *s = &c->sinks[i];
-    s->preparing = ASK_NOT;
     for (uint32_t k = 0; k < s->n_parts; k++) {
       coord_part *p = &s->parts[k];
       p->intent_asked = p->begin = p->prepare = p->rollback = p->purge = ASK_NOT;
@@ -43,6 +49,7 @@ weir_status coord_name_next(coord *c, weir_error *err) {
   BASE_TRY(coord_enter(c, PHASE_NAMING, err));
   coord_reset_attempt(c);
   c->attempt = ++c->last;
+  c->awaited = 0;
   coord_command command = command_of(COORD_GET_INTENT, c->attempt);
   for (uint32_t i = 0; i < c->n_sinks; i++) {
     if (!c->sinks[i].committable) continue;
@@ -50,6 +57,7 @@ weir_status coord_name_next(coord *c, weir_error *err) {
     for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
       command.participant = k + 1;
       c->sinks[i].parts[k].intent_asked = ASK_SENT;
+      c->awaited++;
       BASE_TRY(coord_push(c, &command, err));
     }
   }
@@ -89,31 +97,9 @@ weir_status coord_on_intent(coord *c, coord_event *e, weir_error *err) {
   }
   if (e->error) return naming_failed(c, e->error, e->sink, err);
   p->intent_asked = ASK_DONE;
+  c->awaited--;
   coord_take(&p->intent, &e->bytes);
   return WEIR_OK;
-}
-
-static bool all_parts(const coord *c, bool committable_only,
-                      bool (*done)(const coord_part *part)) {
-  for (uint32_t i = 0; i < c->n_sinks; i++) {
-    if (committable_only && !c->sinks[i].committable) continue;
-    for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
-      if (!done(&c->sinks[i].parts[k])) return false;
-    }
-  }
-  return true;
-}
-
-static bool has_intent(const coord_part *p) {
-  return p->intent_asked == ASK_DONE;
-}
-
-static bool has_begun(const coord_part *p) {
-  return p->begin == ASK_DONE;
-}
-
-static bool is_sealed(const coord_part *p) {
-  return p->sealed;
 }
 
 /* C5: the number and its intents are durable before any participant may begin. */
@@ -175,6 +161,7 @@ weir_status coord_begin(coord *c, weir_error *err) {
     return coord_abort(c, &failure, c->failure_sink, c->failure_lane, err);
   }
   BASE_TRY(coord_enter(c, PHASE_BEGINNING, err));
+  c->awaited = 0;
   coord_command command = command_of(COORD_BEGIN, c->attempt);
   for (uint32_t i = 0; i < c->n_sinks; i++) {
     if (!c->sinks[i].committable) continue;
@@ -182,6 +169,7 @@ weir_status coord_begin(coord *c, weir_error *err) {
     for (uint32_t k = 0; k < c->sinks[i].n_parts; k++) {
       command.participant = k + 1;
       c->sinks[i].parts[k].begin = ASK_SENT;
+      c->awaited++;
       BASE_TRY(coord_push(c, &command, err));
     }
   }
@@ -196,6 +184,7 @@ weir_status coord_on_begun(coord *c, coord_event *e, weir_error *err) {
     return coord_not_now(c, "begun", err);
   }
   p->begin = ASK_DONE;
+  c->awaited--;
   return e->error ? coord_fail(c, e->error, e->sink, COORD_NONE, err) : WEIR_OK;
 }
 
@@ -206,6 +195,7 @@ static weir_status open_gates(coord *c, weir_error *err) {
     for (uint32_t k = 0; k < c->sinks[i].n_parts; k++)
       c->sinks[i].parts[k].sealed = false;
   }
+  c->n_sealed = 0;
   for (uint32_t i = 0; i < c->n_lanes; i++) c->lanes[i].barrier = false;
   c->opened = true;
   c->checkpoint_at = c->interval ? coord_later(c, c->interval) : INT64_MAX;
@@ -253,16 +243,18 @@ weir_status coord_on_sealed(coord *c, coord_event *e, weir_error *err) {
     return coord_not_now(c, "sealed", err);
   }
   p->sealed = true;
+  c->n_sealed++;
   p->rows = e->rows;
   p->nbytes = e->nbytes;
   return WEIR_OK;
 }
 
 static bool round_complete(const coord *c) {
+  if (c->n_sealed != c->n_parts) return false;
   for (uint32_t i = 0; i < c->n_lanes; i++) {
     if (!c->lanes[i].barrier && !c->lanes[i].ended) return false;
   }
-  return all_parts(c, false, is_sealed);
+  return true;
 }
 
 static bool nothing_moved(const coord *c) {
@@ -307,11 +299,11 @@ static weir_status send_barriers_when_due(coord *c, bool *moved, weir_error *err
 weir_status coord_progress_attempt(coord *c, bool *moved, weir_error *err) {
   switch (c->phase) {
     case PHASE_NAMING:
-      if (!all_parts(c, true, has_intent)) return WEIR_OK;
+      if (c->awaited) return WEIR_OK;
       *moved = true;
       return reserve(c, err);
     case PHASE_BEGINNING:
-      if (!all_parts(c, true, has_begun)) return WEIR_OK;
+      if (c->awaited) return WEIR_OK;
       *moved = true;
       return open_gates(c, err);
     case PHASE_OPEN:

@@ -119,13 +119,15 @@ static weir_status freeze_batch(coord_sink_state *s, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status enter_commit(coord_sink_state *s, coord_commit_state to,
+static weir_status enter_commit(coord *c, coord_sink_state *s, coord_commit_state to,
                                 weir_error *err) {
   if (!coord_commit_may(s->commit, to)) {
     return weir_error_set(
         err, WEIR_E_INTERNAL, 0, "sink %s: its commit may not go from %s to %s", s->id,
         coord_commit_state_name(s->commit), coord_commit_state_name(to));
   }
+  if (s->commit == COMMIT_RUNNING) c->committing--;
+  if (to == COMMIT_RUNNING) c->committing++;
   s->commit = to;
   return WEIR_OK;
 }
@@ -135,7 +137,7 @@ static weir_status send_batch(coord *c, uint32_t sink, weir_error *err) {
   coord_sink_state *s = &c->sinks[sink];
   bool repeat = s->commit == COMMIT_WAITING;
   if (!repeat) BASE_TRY(freeze_batch(s, err));
-  BASE_TRY(enter_commit(s, COMMIT_RUNNING, err));
+  BASE_TRY(enter_commit(c, s, COMMIT_RUNNING, err));
   s->retry_at = 0;
   return coord_push(
       c,
@@ -150,16 +152,15 @@ static weir_status send_batch(coord *c, uint32_t sink, weir_error *err) {
 }
 
 weir_status coord_progress_commits(coord *c, weir_error *err) {
-  uint32_t running = 0;
-  for (uint32_t i = 0; i < c->n_sinks; i++)
-    running += c->sinks[i].commit == COMMIT_RUNNING;
-  for (uint32_t i = 0; i < c->n_sinks && running < COORD_AT_ONCE; i++) {
+  const uint32_t first = c->next_commit;
+  for (uint32_t k = 0; k < c->n_sinks && c->committing < COORD_AT_ONCE; k++) {
+    uint32_t i = (first + k) % c->n_sinks;
     const coord_sink_state *s = &c->sinks[i];
     if (!may_send(c, s)) continue;
     bool again = s->commit == COMMIT_WAITING && s->retry_at <= c->now;
     if (!again && !(s->commit == COMMIT_IDLE && coord_commit_due(c, s))) continue;
     BASE_TRY(send_batch(c, i, err));
-    running++;
+    c->next_commit = i + 1;
   }
   return WEIR_OK;
 }
@@ -179,7 +180,7 @@ static weir_status landed(coord *c, uint32_t sink, const weir_cursor *cursor,
                           weir_error *err) {
   coord_sink_state *s = &c->sinks[sink];
   const weir_cursor *expected = &s->batch.attempts[s->batch.n_attempts - 1].cursor;
-  BASE_TRY(enter_commit(s, COMMIT_IDLE, err));
+  BASE_TRY(enter_commit(c, s, COMMIT_IDLE, err));
   if (!weir_cursor_equal(cursor, expected)) {
     weir_error stop = {0};
     weir_error_set(
@@ -201,7 +202,7 @@ static weir_status landed(coord *c, uint32_t sink, const weir_cursor *cursor,
 static weir_status refused(coord *c, coord_sink_state *s, const weir_error *error,
                            weir_error *err) {
   uint64_t attempt = s->batch.attempts[0].cursor.checkpoint;
-  BASE_TRY(enter_commit(s, COMMIT_IDLE, err));
+  BASE_TRY(enter_commit(c, s, COMMIT_IDLE, err));
   weir_error stop = *error;
   if (stop.code != WEIR_E_FENCED && stop.code != WEIR_E_CONFLICT)
     stop.code = WEIR_E_CONFLICT;
@@ -229,7 +230,7 @@ weir_status coord_on_committed(coord *c, coord_event *e, weir_error *err) {
                (e->error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT));
   if (!again) return refused(c, s, e->error, err);
   /* In doubt or surely not landed: the same batch, unchanged, is the only move. */
-  BASE_TRY(enter_commit(s, COMMIT_WAITING, err));
+  BASE_TRY(enter_commit(c, s, COMMIT_WAITING, err));
   s->backoff = coord_grow_backoff(c, s->backoff);
   s->retry_at = coord_later(c, s->backoff);
   return WEIR_OK;
@@ -245,8 +246,11 @@ void coord_cut_done(coord *c, coord_cut *cut) {
   *cut = (coord_cut){0};
 }
 
-static bool shown_everywhere(const coord *c, uint64_t attempt) {
-  for (uint32_t i = 0; i < c->n_sinks; i++) {
+static bool shown_everywhere(coord *c, uint64_t attempt) {
+  const uint32_t first = c->behind;
+  for (uint32_t n = 0; n < c->n_sinks; n++) {
+    uint32_t i = (first + n) % c->n_sinks;
+    c->behind = i;
     const coord_sink_state *s = &c->sinks[i];
     for (size_t k = 0; k < s->n_owed && s->owed[k].cursor.checkpoint <= attempt; k++) {
       if (s->owed[k].has_rows) return false;

@@ -335,6 +335,7 @@ static weir_status make_sinks(coord *c, const coord_config *config, weir_error *
     s->overlap = from->overlap;
     s->commit_interval = from->commit_interval_ns;
     s->n_parts = from->participants;
+    c->n_parts += s->n_parts;
     s->id = base_strdup(from->sink_id, err);
     s->parts = base_calloc(s->n_parts, sizeof(*s->parts), err);
     if (!s->id || !s->parts) return WEIR_E_NOMEM;

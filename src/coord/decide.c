@@ -43,10 +43,7 @@ weir_status coord_start_preparing(coord *c, weir_error *err) {
 /* The timeout runs while a pre_commit is out. What waits for a commit before it waits for its target,
  * which no abort would bring back. */
 int64_t coord_prepare_deadline(const coord *c) {
-  for (uint32_t i = 0; i < c->n_sinks; i++) {
-    if (c->sinks[i].preparing == ASK_SENT) return c->prepare_until;
-  }
-  return INT64_MAX;
+  return c->preparing ? c->prepare_until : INT64_MAX;
 }
 
 static weir_status send_pre_commit(coord *c, uint32_t sink, weir_error *err) {
@@ -57,6 +54,8 @@ static weir_status send_pre_commit(coord *c, uint32_t sink, weir_error *err) {
                            .attempt = c->attempt,
                            .next = s->committable ? c->next : 0};
   s->preparing = ASK_SENT;
+  s->unprepared = s->n_parts;
+  c->preparing++;
   for (uint32_t k = 0; k < s->n_parts; k++) {
     command.participant = k + 1;
     s->parts[k].prepare = ASK_SENT;
@@ -73,15 +72,15 @@ static bool waits_for_commit(const coord *c, const coord_sink_state *s) {
 }
 
 static weir_status send_pre_commits(coord *c, weir_error *err) {
-  uint32_t running = 0;
-  for (uint32_t i = 0; i < c->n_sinks; i++) running += c->sinks[i].preparing == ASK_SENT;
-  for (uint32_t i = 0; i < c->n_sinks && running < COORD_AT_ONCE; i++) {
+  while (c->next_prepare < c->n_sinks && c->sinks[c->next_prepare].preparing != ASK_NOT)
+    c->next_prepare++;
+  for (uint32_t i = c->next_prepare; i < c->n_sinks && c->preparing < COORD_AT_ONCE;
+       i++) {
     coord_sink_state *s = &c->sinks[i];
     if (s->preparing != ASK_NOT || waits_for_commit(c, s)) continue;
     /* After a wait for commits in which no pre_commit was out, the timeout starts again. */
-    if (!running) c->prepare_until = coord_later(c, c->timeout);
+    if (!c->preparing) c->prepare_until = coord_later(c, c->timeout);
     BASE_TRY(send_pre_commit(c, i, err));
-    running++;
   }
   return WEIR_OK;
 }
@@ -105,13 +104,6 @@ static weir_status check_descriptor(const coord_sink_state *s, const coord_event
   return WEIR_OK;
 }
 
-static bool sink_prepared(const coord_sink_state *s) {
-  for (uint32_t k = 0; k < s->n_parts; k++) {
-    if (s->parts[k].prepare != ASK_DONE) return false;
-  }
-  return true;
-}
-
 weir_status coord_on_prepared(coord *c, coord_event *e, weir_error *err) {
   coord_part *p = coord_event_part(c, e, err);
   if (!p) return WEIR_E_INTERNAL;
@@ -131,7 +123,10 @@ weir_status coord_on_prepared(coord *c, coord_event *e, weir_error *err) {
     coord_take(&p->descriptor, &e->bytes);
     coord_take(&p->next_intent, &e->intent);
   }
-  if (sink_prepared(s)) s->preparing = ASK_DONE;
+  if (--s->unprepared) return WEIR_OK;
+  s->preparing = ASK_DONE;
+  c->preparing--;
+  c->prepared++;
   return WEIR_OK;
 }
 
@@ -141,9 +136,9 @@ weir_status coord_on_prepared(coord *c, coord_event *e, weir_error *err) {
  * that gathers may owe as long as its interval. A sink without `overlap` sends no commit between its
  * pre_commit and the decision, so what became due meanwhile goes out right after it. */
 static bool decision_waits(const coord *c) {
+  if (c->prepared != c->n_sinks) return true;
   for (uint32_t i = 0; i < c->n_sinks; i++) {
     const coord_sink_state *s = &c->sinks[i];
-    if (s->preparing != ASK_DONE) return true;
     if (s->committable && s->overlap && s->rows_owed && coord_commit_due(c, s))
       return true;
   }
@@ -396,6 +391,7 @@ weir_status coord_on_decided(coord *c, coord_event *e, weir_error *err) {
   BASE_TRY(keep_cut(c, err));
   settle_sinks(c);
   c->decided = c->attempt;
+  c->next_commit = 0;
   c->epochs++;
   coord_forget_failures(c);
   if (!c->next) {

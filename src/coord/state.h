@@ -87,6 +87,7 @@ typedef struct coord_sink_state {
   bool committable, overlap;
   int64_t commit_interval;
   uint32_t n_parts;
+  uint32_t unprepared; /* while `preparing` is ASK_SENT: answers still to come */
   coord_part *parts;
   uint64_t rows, bytes; /* decided, since the deployment began */
   weir_cursor decided;  /* last decided cursor */
@@ -147,6 +148,18 @@ struct coord {
       n_inert; /* inert lanes lie behind the n_lanes of the config */
   coord_sink_state *sinks;
   coord_lane *lanes;
+  /* Counts of what the states below say one by one, so that an answer costs the same however many there
+   * are. */
+  uint32_t n_parts;    /* of all sinks */
+  uint32_t awaited;    /* answers to what all participants were last asked for */
+  uint32_t n_sealed;   /* participants */
+  uint32_t preparing;  /* sinks with pre_commit out */
+  uint32_t prepared;   /* sinks with pre_commit answered */
+  uint32_t committing; /* sinks with a batch out */
+  /* Where to look first, so that one sink after the other is found without a look at all before it. */
+  uint32_t next_prepare; /* pre_commit was sent to every sink before this one */
+  uint32_t next_commit;  /* behind the sink whose batch was sent last */
+  uint32_t behind;       /* a sink that did not show all rows when last asked */
   int64_t interval, timeout, backoff_min, backoff_max;
   uint64_t token;
   char *pipeline; /* name, for messages */
@@ -245,6 +258,7 @@ weir_status coord_begin(coord *c, weir_error *err);
 weir_status coord_progress_attempt(coord *c, bool *moved, weir_error *err);
 bool coord_all_ended(const coord *c);
 void coord_reset_attempt(coord *c);
+void coord_reset_preparing(coord *c);
 
 /* ---- decide.c */
 weir_status coord_on_prepared(coord *c, coord_event *e, weir_error *err);

@@ -105,14 +105,16 @@ static weir_status step_set_cursor(sql_store *store, int kind, const char *sink,
   return sql_put(store, SQL_CURSOR_SET, "cursor", row, BASE_COUNT(row), NULL, err);
 }
 
+/* The sink's descriptors are those from *at on: descriptors come in the order of the sinks. */
 static weir_status step_decide_sink(sql_store *store, const weir_store_decision *d,
-                                    const weir_store_sink *sink, size_t *matched,
+                                    const weir_store_sink *sink, size_t *at,
                                     weir_error *err) {
-  uint64_t entries = 0;
-  for (size_t i = 0; i < d->n_descriptors; i++) {
-    if (strcmp(d->descriptors[i].sink_id, sink->sink_id) == 0) entries++;
-  }
-  *matched += entries;
+  size_t end = *at;
+  while (end < d->n_descriptors &&
+         strcmp(d->descriptors[end].sink_id, sink->sink_id) == 0)
+    end++;
+  uint64_t entries = end - *at;
+  *at = end;
   sql_value row[] = {sql_int(d->attempt),
                      sql_text(sink->sink_id),
                      sql_int(sink->cursor.token),
@@ -139,15 +141,15 @@ static weir_status step_decide(sql_store *store, const weir_store_decision *d,
   BASE_TRY(step_settle(store, d->attempt, WEIR_ATTEMPT_COMMIT, err));
   sql_value attempt = sql_int(d->attempt);
   BASE_TRY(store->driver->run(store, SQL_INTENTS_DROP, &attempt, 1, NULL, err));
-  size_t matched = 0;
+  size_t at = 0;
   for (size_t i = 0; i < d->n_sinks; i++) {
-    BASE_TRY(step_decide_sink(store, d, &d->sinks[i], &matched, err));
+    BASE_TRY(step_decide_sink(store, d, &d->sinks[i], &at, err));
   }
-  if (matched != d->n_descriptors) {
+  if (at != d->n_descriptors) {
     return weir_error_set(
         err, WEIR_E_INTERNAL, 0,
         "checkpoint store %s: decision %llu has a descriptor of a sink that is not part "
-        "of it",
+        "of it, or out of order",
         store->path, (unsigned long long)d->attempt);
   }
   BASE_TRY(step_add_entries(store, d->attempt, SQL_DESCRIPTOR, d->descriptors,
