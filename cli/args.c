@@ -20,7 +20,12 @@ enum {
   FLAG_DEEP,
   FLAG_DRY_RUN,
   FLAG_OLDER_THAN,
-  FLAG_ALL
+  FLAG_ALL,
+  FLAG_SINK,
+  FLAG_ATTEMPT,
+  FLAG_AS,
+  FLAG_WHY,
+  FLAG_CONFIRM
 };
 
 const cli_flag cli_flags[] = {
@@ -41,6 +46,14 @@ const cli_flag cli_flags[] = {
      "keep what is younger by the target's clock: 7d, 24h, 30m, 0 (default 1h)"},
     {"--all", FLAG_ALL, NULL, NULL, "clean",
      "also what replaced deployments left; with --older-than 24h or more"},
+    {"--sink", FLAG_SINK, "", "SINK", "resolve",
+     "whose attempt; without it all are listed"},
+    {"--attempt", FLAG_ATTEMPT, "", "N", "resolve", "which one"},
+    {"--as", FLAG_AS, "published|given-up", NULL, "resolve",
+     "published: its rows are at the target all the same; given-up: they never will be"},
+    {"--why", FLAG_WHY, "", "TEXT", "resolve", "kept with the answer"},
+    {"--confirm", FLAG_CONFIRM, "", "PIPELINE", "resolve",
+     "the pipeline's name, typed out; asked for on a terminal"},
     {"--json", FLAG_JSON, NULL, NULL, NULL,
      "one JSON document on standard output, errors included"},
     {"--set", FLAG_SET, "", "NAME=VALUE", NULL,
@@ -202,6 +215,21 @@ static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *
       return WEIR_OK;
     case FLAG_OLDER_THAN:
       args->older_than = value;
+      return WEIR_OK;
+    case FLAG_SINK:
+      args->sink = value;
+      return WEIR_OK;
+    case FLAG_ATTEMPT:
+      args->attempt = value;
+      return WEIR_OK;
+    case FLAG_AS:
+      args->as = value;
+      return WEIR_OK;
+    case FLAG_WHY:
+      args->why = value;
+      return WEIR_OK;
+    case FLAG_CONFIRM:
+      args->confirm = value;
       return WEIR_OK;
     case FLAG_ALL:
       args->all = true;

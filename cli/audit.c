@@ -103,6 +103,7 @@ static void print_verified(yyjson_val *root) {
   yyjson_obj_foreach(sinks, i, n, key, sink) {
     print_verified_sink(yyjson_get_str(key), sink);
   }
+  cli_print_resolved(root);
   if (!yyjson_get_bool(yyjson_obj_get(root, "agreed")))
     puts("the targets do NOT agree with the store");
   else if (verified == n)

@@ -52,6 +52,8 @@ typedef struct cli_args {
   bool deep;                         /* of `verify` */
   bool dry_run, all;                 /* of `clean` */
   const char *older_than;            /* of `clean`; NULL: not given */
+  /* of `resolve`; NULL: not given */
+  const char *sink, *attempt, *as, *why, *confirm;
 } cli_args;
 
 /* A flag: parsed, explained and completed from one table. */
@@ -126,6 +128,8 @@ void cli_show_document(const cli_args *args, const weir_bytes *json,
 const char *cli_text(struct yyjson_val *value);
 const char *cli_text_of(struct yyjson_val *object, const char *key);
 unsigned long long cli_number_of(struct yyjson_val *object, const char *key);
+/* What people have resolved, a line each; nothing where there is nothing. */
+void cli_print_resolved(struct yyjson_val *root);
 /* Prints a document that was built here, and frees it; false without memory. */
 struct yyjson_mut_doc;
 bool cli_print_json(struct yyjson_mut_doc *doc);
@@ -158,6 +162,7 @@ int cli_check(const cli_args *args);
 int cli_status(const cli_args *args);
 int cli_verify(const cli_args *args);
 int cli_clean(const cli_args *args);
+int cli_resolve(const cli_args *args);
 int cli_connectors(const cli_args *args);
 int cli_init(const cli_args *args);
 int cli_conform(const cli_args *args);

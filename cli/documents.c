@@ -119,3 +119,16 @@ void cli_run_stats_done(cli_run_stats *stats) {
   free(stats->state_json);
   *stats = (cli_run_stats){0};
 }
+
+void cli_print_resolved(yyjson_val *root) {
+  size_t i, n;
+  yyjson_val *item;
+  char rows[48];
+  if (yyjson_arr_size(yyjson_obj_get(root, "resolved"))) puts("resolved by hand:");
+  yyjson_arr_foreach(yyjson_obj_get(root, "resolved"), i, n, item) {
+    printf("  %s, epoch %llu: %s, %s (%s, %s: %s)\n", cli_text_of(item, "sink"),
+           cli_number_of(item, "attempt"), cli_text_of(item, "as"),
+           cli_format_count(cli_number_of(item, "rows"), "row", "rows", rows),
+           cli_text_of(item, "who"), cli_text_of(item, "when"), cli_text_of(item, "why"));
+  }
+}

@@ -168,6 +168,7 @@ static void print_status(yyjson_val *root) {
              cli_format_count(cli_number_of(item, "lost"), "row", "rows", rows));
     fputc('\n', stdout);
   }
+  cli_print_resolved(root);
   if (!yyjson_arr_size(unresolved)) {
     fputs("nothing is unresolved\n", stdout);
     return;

@@ -18,6 +18,8 @@ const cli_command cli_commands[] = {
     {"recover", "FILE", "settle what an earlier run left, then stop; reads no source",
      cli_recover},
     {"clean", "FILE", "remove artifacts at the targets that no epoch owns", cli_clean},
+    {"resolve", "FILE",
+     "the only way past a decided attempt that its target refuses for good", cli_resolve},
     {"connectors", "[NAME]", "the connectors there are; every option of one",
      cli_connectors},
     {"init", "[NAME]", "a commented sample pipeline; without NAME the list of samples",

@@ -161,7 +161,8 @@ enum { WEIR_VERIFY_DEEP = 1 /* contents too, however long that takes */ };
  * some deployment has is a fault then.
  * {"pipeline", "deployment", "state", "agreed": bool, "verified": n, "sinks": {NAME: {"checked": [WHAT],
  * "cursor", "decided", "pending", "artifacts", "bytes", "rows", "rows_since", "orphans": {"artifacts",
- * "bytes"}, "fault_count", "faults": [{"kind", "checkpoint", "artifact", "text"}]}}}: WHAT is "cursor",
+ * "bytes"}, "fault_count", "faults": [{"kind", "checkpoint", "artifact", "text"}]}}, "resolved": as of
+ * weir_pipeline_resolve}: WHAT is "cursor",
  * "artifacts", "content" or "rows"; `verified` counts sinks that checked something; `pending` epochs are
  * decided and not published yet, 0 where the cursor is at fault; `rows` were compared from behind epoch
  * `rows_since` to the cursor; KIND is "cursor", "rows", "missing", "changed" or "foreign"; of many faults the
@@ -186,6 +187,33 @@ enum {
 WEIR_API weir_status weir_pipeline_clean(const weir_config *config, uint32_t flags,
                                          int64_t older_than_ns, weir_bytes *json,
                                          weir_error *err);
+
+enum {
+  WEIR_RESOLVE_PUBLISHED = 1, /* its rows are at the target in some other way */
+  WEIR_RESOLVE_GIVEN_UP = 2   /* its rows will never be there */
+};
+
+/* A person's word on one sink's part of a decided attempt. */
+typedef struct weir_resolution {
+  uint32_t struct_size;
+  int32_t as; /* WEIR_RESOLVE_* */
+  const char *sink;
+  uint64_t attempt;
+  const char *who, *why; /* UTF-8, kept with it */
+} weir_resolution;
+
+/* The only way past a decided attempt that its target refuses for good: from the next start on nothing of it is
+ * published at that sink's target, and what was decided behind it is. Takes the lease (WEIR_E_FENCED: somebody
+ * has it). WEIR_E_INVALID_CONFIG: there is nothing to resolve, since it is not decided, has no rows for that
+ * sink, or was published, as the store or the target says; a target that cannot be asked is not heard.
+ * WEIR_E_CONFLICT: another word was given before; the same one changes nothing. `word` NULL: only tells, takes no
+ * lease. The document is what is left:
+ * {"pipeline", "deployment", "unresolved": [{"attempt", "state": "decided" | "undecided", "sink", "rows",
+ * "bytes"}], "resolved": [{"sink", "attempt", "as": "published" | "given-up", "rows", "bytes", "who", "when",
+ * "why"}]}; `unresolved` and `resolved` are also in the documents of status. */
+WEIR_API weir_status weir_pipeline_resolve(const weir_config *config,
+                                           const weir_resolution *word, weir_bytes *json,
+                                           weir_error *err);
 
 #ifdef __cplusplus
 }

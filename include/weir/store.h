@@ -83,7 +83,7 @@ typedef struct weir_store_attempt {
 } weir_store_attempt;
 
 /* A binding as pinned: canonical text and the SHA-256 that guards it. Of "source:NAME": the schema that
- * this source inferred, as a JSON object column: type. */
+ * this source inferred, as a JSON object column: type. Of "resolved:SINK:ATTEMPT": weir_store_resolve. */
 typedef struct weir_store_binding {
   const char *sink_id;
   const uint8_t *data;
@@ -180,6 +180,17 @@ WEIR_API weir_status weir_store_abort(weir_store *store, uint64_t attempt,
 /* Pins a sink's binding for good, or replaces it when `replace` (schema changes that were asked for). */
 WEIR_API weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding,
                                     int replace, weir_error *err);
+
+/* A person's word on one sink's part of a decided attempt: nothing of it will be published any more
+ * (docs/protocol.md, R2). Durable; kept for good as the binding "resolved:SINK:ATTEMPT" with the bytes given.
+ * WEIR_E_CONFLICT: there is another one. */
+WEIR_API weir_status weir_store_resolve(weir_store *store, const char *sink_id,
+                                        uint64_t attempt, const uint8_t *data,
+                                        size_t size, weir_error *err);
+/* That binding; NULL: nobody has resolved it. */
+WEIR_API const weir_store_binding *weir_store_resolved(const weir_store_state *state,
+                                                       const char *sink_id,
+                                                       uint64_t attempt);
 
 /* Remembered at once and written with the next durable step or at close: losing it costs a look at the
  * target, never a row. */

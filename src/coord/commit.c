@@ -215,7 +215,7 @@ static weir_status refused(coord *c, coord_sink_state *s, const weir_error *erro
       &stop, stop.code,
       "sink %s refuses the decided attempt %" PRIu64
       " for good; everything is kept. See 'weir status', and run again once the cause is "
-      "gone",
+      "gone; if it will never be, 'weir resolve'",
       s->id, attempt);
   return coord_halt(c, &stop, err);
 }

@@ -395,6 +395,7 @@ static void sink_done(coord_sink_state *s) {
   }
   coord_drop_owed(s, s->n_owed);
   free(s->owed);
+  free(s->resolved);
   free(s->batch_attempts);
   free(s->parts);
   free(s->id);

@@ -68,7 +68,7 @@ static weir_status check_gone(const weir_store_state *state, const weir_store_si
       err, WEIR_E_INVALID_CONFIG, 0,
       "sink %s is no longer in the pipeline, but its attempt %" PRIu64
       " is decided and its target was not seen to have it: put the sink back and "
-      "run 'weir recover' first",
+      "run 'weir recover' first, or, if its target is gone for good, 'weir resolve'",
       sink->sink_id, attempt);
 }
 
@@ -122,12 +122,23 @@ out:
   return status;
 }
 
+/* R2: nothing of it is published any more, whether or not its descriptors are whole. */
+static weir_status load_resolved(coord_sink_state *s, const weir_store_state *state,
+                                 const weir_cursor *cursor, weir_error *err) {
+  if (!s->resolved) s->resolved = base_calloc(state->n_attempts, sizeof(*cursor), err);
+  if (!s->resolved) return WEIR_E_NOMEM;
+  s->resolved[s->n_resolved++] = *cursor;
+  return WEIR_OK;
+}
+
 static weir_status load_decided(coord *c, const weir_store_state *state,
                                 const weir_store_attempt *a, weir_error *err) {
   if (a->attempt > c->decided) c->decided = a->attempt;
   for (size_t i = 0; i < a->n_sinks; i++) {
     coord_sink_state *s = find_sink(c, a->sinks[i].sink_id, NULL);
-    if (!s) {
+    if (weir_store_resolved(state, a->sinks[i].sink_id, a->attempt)) {
+      if (s) BASE_TRY(load_resolved(s, state, &a->sinks[i].cursor, err));
+    } else if (!s) {
       BASE_TRY(check_gone(state, &a->sinks[i], a->attempt, err));
     } else if (s->committable) {
       BASE_TRY(load_debt(c, a, &a->sinks[i], err));

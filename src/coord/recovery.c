@@ -40,6 +40,13 @@ static weir_status judge(const coord *c, const coord_sink_state *s,
                          const weir_cursor *observed, size_t *first, weir_error *err) {
   *first = 0;
   if (!observed->checkpoint && s->seen.checkpoint) return judge_absent(s, err);
+  for (size_t i = 0; i < s->n_resolved; i++) {
+    if (!weir_cursor_equal(observed, &s->resolved[i])) continue;
+    /* It was published after all, and all before it with it. */
+    while (*first < s->n_owed && s->owed[*first].cursor.checkpoint < observed->checkpoint)
+      ++*first;
+    return WEIR_OK;
+  }
   if (!s->n_owed) {
     if (!observed->checkpoint || weir_cursor_equal(observed, &s->seen) ||
         weir_cursor_equal(observed, &s->decided)) {

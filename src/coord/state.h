@@ -97,6 +97,9 @@ typedef struct coord_sink_state {
   uint32_t take_over_failures;
   int64_t retry_at; /* take-over, then commits */
 
+  weir_cursor
+      *resolved; /* of decided attempts that are not owed any more: a person said so */
+  size_t n_resolved;
   coord_debt *owed; /* oldest first */
   size_t n_owed, owed_capacity;
   size_t rows_owed;  /* of those, how many have rows */

@@ -40,7 +40,6 @@ typedef struct audit_sink {
 
 typedef struct audit {
   pipe_plan plan;
-  uint8_t identity[WEIR_DIGEST_SIZE];
   weir_store *store;
   weir_store_state *before, *after; /* `after` may be NULL: nothing can have changed */
   audit_sink *sinks;
@@ -81,9 +80,10 @@ static bool rows_until(const weir_store_state *state, uint64_t attempt, const ch
 
 /* ---- the ledger -------------------------------------------------------------------------------------- */
 
-static void add_decided(audit_sink *s, const weir_store_attempt *a, size_t *used) {
+static void add_decided(audit_sink *s, const weir_store_state *state,
+                        const weir_store_attempt *a, size_t *used) {
   const weir_store_sink *part = sink_in(a->sinks, a->n_sinks, s->sink->name);
-  if (!part) return;
+  if (!part || weir_store_resolved(state, part->sink_id, a->attempt)) return;
   weir_commit_attempt *out = &s->decided[s->ledger.n_decided++];
   out->cursor = part->cursor;
   out->entries = &s->entries[*used];
@@ -125,7 +125,7 @@ static weir_status make_ledger(audit *a, audit_sink *s, weir_error *err) {
                             .open = s->open};
   for (size_t i = 0; i < n; i++) {
     if (state->attempts[i].state == WEIR_ATTEMPT_COMMIT)
-      add_decided(s, &state->attempts[i], &used);
+      add_decided(s, state, &state->attempts[i], &used);
     else
       add_open(s, &state->attempts[i]);
   }
@@ -250,23 +250,42 @@ static void rows_fault(audit_sink *s, uint64_t checkpoint, const char *what,
   add_fault(s, "rows", checkpoint, NULL, text);
 }
 
+/* Rows of the attempts between two that the target has a record of, which people have resolved. */
+static uint64_t resolved_rows(const audit *a, const audit_sink *s, uint64_t after,
+                              uint64_t before) {
+  uint64_t rows = 0;
+  for (size_t i = 0; a->before && i < a->before->n_bindings; i++) {
+    yyjson_doc *doc = pipeline_read_resolution(&a->before->bindings[i]);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    uint64_t attempt = yyjson_get_uint(yyjson_obj_get(root, "attempt"));
+    if (yyjson_equals_str(yyjson_obj_get(root, "sink"), s->sink->name) &&
+        attempt > after && attempt < before)
+      rows += yyjson_get_uint(yyjson_obj_get(root, "rows"));
+    yyjson_doc_free(doc);
+  }
+  return rows;
+}
+
 /* Epoch by epoch where the store still has two in a row, in sum where the target knows all of them. */
 static void compare_rows(const audit *a, audit_sink *s, yyjson_mut_val *out) {
   const audit_published *v = (const audit_published *)s->published.data;
   size_t n = s->published.size / sizeof(*v);
-  uint64_t sum = 0, compared = 0, since = 0, all = 0;
+  uint64_t sum = 0, compared = 0, since = 0, all = 0, resolved = 0;
   bool any = false, whole = s->verified.checked & WEIR_CHECKED_ALL_ROWS;
   for (size_t i = 0; i < n; i++) {
     uint64_t upto = 0, before = 0;
+    uint64_t gap =
+        resolved_rows(a, s, i ? v[i - 1].cursor.checkpoint : 0, v[i].cursor.checkpoint);
     sum += v[i].rows;
+    resolved += gap;
     if (!i || !rows_until(a->before, v[i].cursor.checkpoint, s->sink->name, &upto) ||
         !rows_until(a->before, v[i - 1].cursor.checkpoint, s->sink->name, &before))
       continue;
     if (!any) since = v[i - 1].cursor.checkpoint;
     any = true;
     compared += v[i].rows;
-    if (v[i].rows != upto - before)
-      rows_fault(s, v[i].cursor.checkpoint, "epoch", v[i].rows, upto - before);
+    if (v[i].rows != upto - before - gap)
+      rows_fault(s, v[i].cursor.checkpoint, "epoch", v[i].rows, upto - before - gap);
   }
   uint64_t at = s->verified.cursor.checkpoint;
   if (whole && n && v[n - 1].cursor.checkpoint == at &&
@@ -275,7 +294,8 @@ static void compare_rows(const audit *a, audit_sink *s, yyjson_mut_val *out) {
     any = true;
     since = 0;
     compared = sum;
-    if (sum != all) rows_fault(s, at, "everything up to epoch", sum, all);
+    if (sum != all - resolved)
+      rows_fault(s, at, "everything up to epoch", sum, all - resolved);
   }
   if (!any && at) s->verified.checked &= ~(uint32_t)WEIR_CHECKED_ROWS;
   if (!(s->verified.checked & WEIR_CHECKED_ROWS)) return;
@@ -326,8 +346,9 @@ static uint64_t pending(const audit *a, const audit_sink *s) {
   for (size_t i = 0; state && i < state->n_attempts; i++) {
     const weir_store_sink *part =
         part_of(state, state->attempts[i].attempt, s->sink->name);
-    n +=
-        part && part->has_rows && part->cursor.checkpoint > s->verified.cursor.checkpoint;
+    n += part && part->has_rows &&
+         part->cursor.checkpoint > s->verified.cursor.checkpoint &&
+         !weir_store_resolved(state, part->sink_id, part->cursor.checkpoint);
   }
   return n;
 }
@@ -349,9 +370,18 @@ static void audit_done(audit *a) {
   plan_done(&a->plan);
 }
 
+/* `deployment` NULL: to none. */
+weir_status pipeline_bind_one(const pipe_plan *plan, pipe_sink *s,
+                              const uint8_t *deployment, weir_error *err) {
+  s->ns = (weir_namespace){
+      .struct_size = sizeof(s->ns), .pipeline = plan->top.pipeline, .sink_id = s->name};
+  BASE_TRY(pipeline_identify(plan->top.pipeline, s->ns.identity, err));
+  if (deployment) memcpy(s->ns.deployment, deployment, WEIR_UUID_SIZE);
+  return connector_sink_bind(s->first[0], &s->ns, err);
+}
+
 /* Sinks bound to this deployment, or of a lost state folder to none. */
 static weir_status bind_all(audit *a, weir_error *err) {
-  BASE_TRY(pipeline_identify(a->plan.top.pipeline, a->identity, err));
   a->sinks = base_calloc(a->plan.n_sinks, sizeof(*a->sinks), err);
   if (!a->sinks) return WEIR_E_NOMEM;
   BASE_TRY(pipeline_json_new(&a->doc, &a->root, err));
@@ -362,12 +392,8 @@ static weir_status bind_all(audit *a, weir_error *err) {
     yyjson_mut_obj_add_null(a->doc, a->root, "deployment");
   for (size_t i = 0; i < a->plan.n_sinks; i++) {
     pipe_sink *s = &a->plan.sinks[i];
-    s->ns = (weir_namespace){.struct_size = sizeof(s->ns),
-                             .pipeline = a->plan.top.pipeline,
-                             .sink_id = s->name};
-    memcpy(s->ns.identity, a->identity, sizeof(s->ns.identity));
-    if (a->before) memcpy(s->ns.deployment, a->before->deployment, WEIR_UUID_SIZE);
-    BASE_TRY(connector_sink_bind(s->first[0], &s->ns, err));
+    BASE_TRY(
+        pipeline_bind_one(&a->plan, s, a->before ? a->before->deployment : NULL, err));
     a->sinks[i].sink = s;
     a->sinks[i].doc = a->doc;
     BASE_TRY(make_ledger(a, &a->sinks[i], err));
@@ -461,6 +487,7 @@ static weir_status verify_document(audit *a, weir_bytes *json, weir_error *err) 
   yyjson_mut_obj_add_bool(a->doc, a->root, "agreed", !disagreement(a, "", NULL));
   yyjson_mut_obj_add_uint(a->doc, a->root, "verified", verified);
   yyjson_mut_obj_add_val(a->doc, a->root, "sinks", sinks);
+  pipeline_json_resolved(a->doc, a->root, a->before);
   return pipeline_json_finish(a->doc, json, err);
 }
 

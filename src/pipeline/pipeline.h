@@ -12,6 +12,7 @@
  * report.c JSON documents.
  * check.c  what is promised, and what the targets say to it.
  * audit.c  verify and clean: targets beside what the store knows.
+ * resolve.c a person's word on a decided attempt that its target refuses for good.
  */
 #ifndef PIPELINE_PIPELINE_H
 #define PIPELINE_PIPELINE_H
@@ -226,6 +227,34 @@ void pipeline_json_cursor(struct yyjson_mut_doc *doc, struct yyjson_mut_val *in,
                           const weir_cursor *cursor);
 void pipeline_json_deployment(struct yyjson_mut_doc *doc, struct yyjson_mut_val *in,
                               const uint8_t *deployment);
+
+/* The lists `unresolved` and `resolved`; `state` of the second may be NULL. */
+void pipeline_json_unresolved(struct yyjson_mut_doc *doc, struct yyjson_mut_val *root,
+                              const weir_store_state *state);
+void pipeline_json_resolved(struct yyjson_mut_doc *doc, struct yyjson_mut_val *root,
+                            const weir_store_state *state);
+/* Decided with rows, not seen at the target, and not resolved by a person. */
+bool pipeline_unshown(const weir_store_state *state, const weir_store_sink *part);
+/* Rows and bytes of that attempt alone. */
+void pipeline_amount_of(const weir_store_state *state, const weir_store_sink *part,
+                        uint64_t *rows, uint64_t *bytes);
+
+/* ---- audit.c */
+
+/* Binds participant 1 outside of a run; `deployment` NULL: to none. */
+weir_status pipeline_bind_one(const pipe_plan *plan, pipe_sink *s,
+                              const uint8_t *deployment, weir_error *err);
+
+/* ---- resolve.c */
+
+/* The record of a resolution; NULL: the binding is none, or without memory. yyjson_doc_free. */
+struct yyjson_doc;
+struct yyjson_doc *pipeline_read_resolution(const weir_store_binding *binding);
+/* Where a target stands, under that deployment, asked of a sink that was not bound yet; *rows of what it still
+ * has records of. WEIR_E_CONFLICT: it is another deployment's. */
+weir_status pipeline_look(pipe_plan *plan, size_t sink,
+                          const uint8_t deployment[WEIR_UUID_SIZE], weir_verified *out,
+                          uint64_t *rows, weir_error *err);
 
 /* ---- schema.c */
 

@@ -98,8 +98,33 @@ static const weir_store_sink *find_sink(const weir_store_sink *v, size_t n,
   return NULL;
 }
 
-static void add_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
-                           const weir_store_state *state) {
+bool pipeline_unshown(const weir_store_state *state, const weir_store_sink *part) {
+  const weir_store_sink *seen = find_sink(state->seen, state->n_seen, part->sink_id);
+  return part->has_rows &&
+         !(seen && seen->cursor.checkpoint >= part->cursor.checkpoint) &&
+         !weir_store_resolved(state, part->sink_id, part->cursor.checkpoint);
+}
+
+/* Rows and bytes of one attempt, from totals. What came before it is the part before it, or what the target
+ * showed last. */
+void pipeline_amount_of(const weir_store_state *state, const weir_store_sink *part,
+                        uint64_t *rows, uint64_t *bytes) {
+  const weir_store_sink *before = NULL;
+  for (size_t i = 0; i < state->n_seen; i++)
+    if (strcmp(state->seen[i].sink_id, part->sink_id) == 0 &&
+        state->seen[i].cursor.checkpoint < part->cursor.checkpoint)
+      before = &state->seen[i];
+  for (size_t i = 0; i < state->n_attempts; i++) {
+    const weir_store_attempt *a = &state->attempts[i];
+    for (size_t k = 0; a->attempt < part->cursor.checkpoint && k < a->n_sinks; k++)
+      if (strcmp(a->sinks[k].sink_id, part->sink_id) == 0) before = &a->sinks[k];
+  }
+  *rows = part->rows - (before ? before->rows : 0);
+  *bytes = part->bytes - (before ? before->bytes : 0);
+}
+
+void pipeline_json_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
+                              const weir_store_state *state) {
   yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "unresolved");
   for (size_t i = 0; i < state->n_attempts; i++) {
     const weir_store_attempt *a = &state->attempts[i];
@@ -109,14 +134,15 @@ static void add_unresolved(yyjson_mut_doc *doc, yyjson_mut_val *root,
       yyjson_mut_obj_add_str(doc, v, "state", "undecided");
     }
     for (size_t k = 0; a->state == WEIR_ATTEMPT_COMMIT && k < a->n_sinks; k++) {
-      const weir_store_sink *seen =
-          find_sink(state->seen, state->n_seen, a->sinks[k].sink_id);
-      if (!a->sinks[k].has_rows || (seen && seen->cursor.checkpoint >= a->attempt))
-        continue;
+      uint64_t rows = 0, bytes = 0;
+      if (!pipeline_unshown(state, &a->sinks[k])) continue;
       yyjson_mut_val *v = yyjson_mut_arr_add_obj(doc, list);
+      pipeline_amount_of(state, &a->sinks[k], &rows, &bytes);
       yyjson_mut_obj_add_uint(doc, v, "attempt", a->attempt);
       yyjson_mut_obj_add_str(doc, v, "state", "decided");
       yyjson_mut_obj_add_strcpy(doc, v, "sink", a->sinks[k].sink_id);
+      yyjson_mut_obj_add_uint(doc, v, "rows", rows);
+      yyjson_mut_obj_add_uint(doc, v, "bytes", bytes);
     }
   }
 }
@@ -145,16 +171,14 @@ static weir_status status_of_store(const weir_config *config,
   for (size_t i = 0; i < state->n_attempts; i++) {
     const weir_store_attempt *a = &state->attempts[i];
     for (size_t k = 0; a->state == WEIR_ATTEMPT_COMMIT && k < a->n_sinks; k++) {
-      const weir_store_sink *seen =
-          find_sink(state->seen, state->n_seen, a->sinks[k].sink_id);
-      bool shown =
-          !a->sinks[k].has_rows || (seen && seen->cursor.checkpoint >= a->attempt);
-      if (!shown && a->attempt - 1 < committed) committed = a->attempt - 1;
+      if (pipeline_unshown(state, &a->sinks[k]) && a->attempt - 1 < committed)
+        committed = a->attempt - 1;
     }
   }
   yyjson_mut_obj_add_uint(doc, root, "decided", decided);
   yyjson_mut_obj_add_uint(doc, root, "committed", committed);
-  add_unresolved(doc, root, state);
+  pipeline_json_unresolved(doc, root, state);
+  pipeline_json_resolved(doc, root, state);
   yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, root, "sinks");
   for (size_t i = 0; i < state->n_decided; i++) {
     const weir_store_sink *d = &state->decided[i];

@@ -3,6 +3,7 @@
  * broke is never used again. */
 #include "store/store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +221,38 @@ weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding,
   BASE_TRY(store_check_name(binding->sink_id, "a binding's sink", err));
   store_step step = {.type = STORE_PIN, .binding = binding, .replace = replace};
   return store_apply(store, &step, err);
+}
+
+/* The name under which a resolution is pinned. */
+static char *store_resolved_key(const char *sink_id, uint64_t attempt, weir_error *err) {
+  return base_format(err, "resolved:%s:%llu", sink_id, (unsigned long long)attempt);
+}
+
+weir_status weir_store_resolve(weir_store *store, const char *sink_id, uint64_t attempt,
+                               const uint8_t *data, size_t size, weir_error *err) {
+  BASE_TRY(store_check_name(sink_id, "a resolution's sink", err));
+  BASE_TRY(store_check_number(attempt, "attempt", err));
+  char *key = store_resolved_key(sink_id, attempt, err);
+  if (!key) return WEIR_E_NOMEM;
+  weir_store_binding binding = {key, data, size};
+  weir_status status = weir_store_pin(store, &binding, 0, err);
+  free(key);
+  return status;
+}
+
+const weir_store_binding *weir_store_resolved(const weir_store_state *state,
+                                              const char *sink_id, uint64_t attempt) {
+  for (size_t i = 0; i < state->n_bindings; i++) {
+    const char *at = state->bindings[i].sink_id, *prefix = "resolved:";
+    size_t n = strlen(sink_id);
+    char number[24];
+    if (!base_starts_with(at, prefix)) continue;
+    at += strlen(prefix);
+    if (strncmp(at, sink_id, n) != 0 || at[n] != ':') continue;
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)attempt);
+    if (strcmp(at + n + 1, number) == 0) return &state->bindings[i];
+  }
+  return NULL;
 }
 
 weir_status weir_store_seen(weir_store *store, const char *sink_id,

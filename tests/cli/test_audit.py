@@ -44,7 +44,7 @@ def test_all_is_there(place):
 
 def test_the_document(place):
     found = json.loads(verify(place, "--json"))
-    assert set(found) == {"pipeline", "deployment", "state", "agreed", "verified", "sinks"}
+    assert set(found) == {"pipeline", "deployment", "state", "agreed", "verified", "sinks", "resolved"}
     sink = found["sinks"]["lake"]
     assert sink["checked"] == ["cursor", "artifacts", "rows"]
     assert sink["cursor"] == {"checkpoint": 2, "token": 2}

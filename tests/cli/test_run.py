@@ -88,7 +88,7 @@ def test_the_document_of_status(weir, pipeline):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert set(document) == {
-        "pipeline", "deployment", "decided", "committed", "unresolved", "sinks", "sources",
+        "pipeline", "deployment", "decided", "committed", "unresolved", "resolved", "sinks", "sources",
     }  # fmt: skip
     assert document["unresolved"] == []
 

@@ -18,6 +18,7 @@ typedef struct history {
   char texts[MOST][2][32];
   weir_store_sink decided, seen;
   weir_store_position position;
+  weir_store_binding resolved[2];
   weir_store_state state;
 } history;
 
@@ -154,6 +155,63 @@ static void test_a_target_that_fell_back_is_refilled(void **state) {
   assert_int_equal(commit->batch->predecessor.checkpoint, 4);
   bench_land(&b, 0);
   assert_int_equal(bench_take(&b, COORD_SEEN)->cursor.checkpoint, 10);
+  bench_done(&b);
+}
+
+static void resolve(history *h, const char *key) {
+  size_t n = h->state.n_bindings++;
+  h->resolved[n] = (weir_store_binding){key, (const uint8_t *)"{}", 2};
+  h->state.bindings = h->resolved;
+}
+
+/* What a person has resolved is not published, with its descriptors whole or not. */
+static void test_what_was_resolved_is_not_owed(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  for (uint64_t n = 1; n <= 3; n++) add(&h, n, WEIR_ATTEMPT_COMMIT, true);
+  see(&h, 1);
+  h.texts[1][0][0]++;
+  resolve(&h, "resolved:pond:3"); /* another sink's */
+  resolve(&h, "resolved:lake:2");
+  observe(&b, &h, cursor_of(&h, 1));
+  const coord_command *commit = bench_take(&b, COORD_COMMIT);
+  assert_int_equal(commit->batch->n_attempts, 1);
+  assert_int_equal(commit->batch->attempts[0].cursor.checkpoint, 3);
+  assert_int_equal(commit->batch->predecessor.checkpoint, 1);
+  bench_land(&b, 0);
+  bench_take(&b, COORD_SEEN);
+  bench_reserve(&b, 4);
+  bench_done(&b);
+}
+
+/* Nobody could ask the target then, and it shows the attempt now: all before it is there too. */
+static void test_what_was_resolved_and_published_after_all(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  for (uint64_t n = 1; n <= 4; n++) add(&h, n, WEIR_ATTEMPT_COMMIT, true);
+  see(&h, 1);
+  resolve(&h, "resolved:lake:3");
+  observe(&b, &h, cursor_of(&h, 3));
+  assert_int_equal(bench_take(&b, COORD_SEEN)->cursor.checkpoint, 3);
+  const coord_command *commit = bench_take(&b, COORD_COMMIT);
+  assert_int_equal(commit->batch->n_attempts, 1);
+  assert_int_equal(commit->batch->attempts[0].cursor.checkpoint, 4);
+  assert_int_equal(commit->batch->predecessor.checkpoint, 3);
+  bench_done(&b);
+}
+
+/* The one way to let a sink go whose target is gone for good. */
+static void test_a_sink_whose_attempts_are_resolved_can_leave(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  add(&h, 1, WEIR_ATTEMPT_COMMIT, true);
+  h.sinks[0].sink_id = "gone";
+  resolve(&h, "resolved:gone:1");
+  observe(&b, &h, (weir_cursor){0});
+  bench_reserve(&b, 2);
   bench_done(&b);
 }
 
@@ -493,6 +551,9 @@ int main(void) {
       cmocka_unit_test(test_nothing_owed_goes_on_with_the_next_number),
       cmocka_unit_test(test_the_cursor_beyond_what_was_seen_is_believed),
       cmocka_unit_test(test_a_target_that_fell_back_is_refilled),
+      cmocka_unit_test(test_what_was_resolved_is_not_owed),
+      cmocka_unit_test(test_what_was_resolved_and_published_after_all),
+      cmocka_unit_test(test_a_sink_whose_attempts_are_resolved_can_leave),
       cmocka_unit_test(test_empties_owed_since_long_are_no_conflict),
       cmocka_unit_test(test_an_absent_cursor_where_one_was_seen_is_a_conflict),
       cmocka_unit_test(test_an_absent_cursor_before_the_first_publication_is_none),

@@ -317,6 +317,26 @@ static void test_pin(void **state) {
   weir_store_state_free(s);
 }
 
+static void test_resolve(void **state) {
+  stores_fixture *f = *state;
+  OK(weir_store_resolve(f->store, "a", 7, stores_bytes("given-up"), 8, &f->err));
+  OK(weir_store_resolve(f->store, "a", 7, stores_bytes("given-up"), 8, &f->err));
+  assert_int_equal(
+      weir_store_resolve(f->store, "a", 7, stores_bytes("published"), 9, &f->err),
+      WEIR_E_CONFLICT);
+  stores_reopen(f);
+  weir_store_state *s = stores_load(f);
+  const weir_store_binding *found = weir_store_resolved(s, "a", 7);
+  assert_non_null(found);
+  assert_memory_equal(found->data, "given-up", 8);
+  assert_null(weir_store_resolved(s, "a", 77));
+  assert_null(weir_store_resolved(s, "aa", 7));
+  assert_null(weir_store_resolved(s, "", 7));
+  weir_store_state_free(s);
+  assert_int_equal(weir_store_resolve(f->store, "a", 0, NULL, 0, &f->err),
+                   WEIR_E_INTERNAL);
+}
+
 static void test_a_broken_step_ends_the_store(void **state) {
   stores_fixture *f = *state;
   OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
@@ -362,6 +382,7 @@ int main(void) {
       EACH(test_an_idle_sink_keeps_only_its_own),
       EACH(test_without_committable_sinks_it_stays_small),
       EACH(test_pin),
+      EACH(test_resolve),
       EACH(test_a_broken_step_ends_the_store),
   };
   return cmocka_run_group_tests(tests, stores_start_server, stores_stop_server);
