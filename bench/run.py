@@ -495,6 +495,51 @@ class Bench:
             bar = "#" * round(40 * micros / entries)
             print(f"  {entries:7} {shape[0]:7} x {shape[1]:<12} {micros:10.1f} {micros / entries:13.2f}  {bar}", flush=True)
 
+    def recovery(self, many=100_000):
+        """A start that finds nothing to do, after ten epochs of three sinks and after many: CPU time, and what is
+        kept. In memory where there is such a folder: the epochs are not what is measured."""
+        shm = pathlib.Path("/dev/shm")
+        with tempfile.TemporaryDirectory(prefix="weir-bench-", dir=shm if shm.is_dir() else None) as temporary:
+            starts = {epochs: self.history(pathlib.Path(temporary) / str(epochs), epochs) for epochs in (10, many)}
+            cpu, wall = {epochs: [] for epochs in starts}, {epochs: [] for epochs in starts}
+            for _ in range(max(25, self.rounds)):
+                for epochs, command in starts.items():
+                    seconds, elapsed, _ = timed(command, self.cpus)
+                    cpu[epochs].append(1000 * seconds)
+                    wall[epochs].append(1000 * elapsed)
+            print("\na start after so many epochs of three sinks, without work")
+            for epochs in starts:
+                folder = pathlib.Path(temporary) / str(epochs)
+                store = (folder / "state/store.db").stat().st_size
+                records = sum(1 for path in (folder / "out/.weir").rglob("*") if path.is_file())
+                print(
+                    f"  {epochs:7} epochs   cpu {statistics.median(cpu[epochs]):6.2f} ms {statistics.median(cpu[epochs]) / statistics.median(cpu[10]):5.2f} x   "
+                    f"wall {statistics.median(wall[epochs]):6.2f} ms {statistics.median(wall[epochs]) / statistics.median(wall[10]):5.2f} x   "
+                    f"store {store >> 10} KiB, {records} records beside the targets"
+                )
+
+    def history(self, folder, epochs):
+        """Runs a pipeline of three sinks for so many epochs; the command that starts it once more."""
+        folder.mkdir()
+        pipeline = folder / "p.yaml"
+        sinks = "".join(f"  {name}: {{type: file, path: ./out/{name}, format: ndjson}}\n" for name in "abc")
+        text = "pipeline: many\nstate: ./state\ncheckpoint: {{interval: 1ms}}\nsources:\n  in: {{type: generator, rows: {}, batch_rows: 10, rate: 50000}}\nsinks:\n"
+        pipeline.write_text(text.format(0) + sinks)
+        command = [WEIR, "run", pipeline, "--progress", "none"]
+        process, last = subprocess.Popen(command), 0
+        while last < epochs and process.poll() is None:
+            time.sleep(0.01)
+            for name in "abc":
+                files = sorted((folder / "out" / name).glob("*-*"))
+                last = int(files[-1].name.split("-")[0]) if files else 0
+                for path in files[:-100]:  # as a reader does who is done with them
+                    path.unlink()
+        process.terminate()
+        if process.wait():
+            sys.exit("the pipeline of many epochs failed")
+        pipeline.write_text(text.format(1) + sinks)
+        return command
+
     def memory(self, seconds=600):
         """RssAnon of a run, sampled each second: its peak in each tenth of the time."""
         self.clean()
@@ -515,7 +560,7 @@ class Bench:
 
 
 NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push", "coordinator"]
-ON_DEMAND = ["memory", "many-partitions"]
+ON_DEMAND = ["memory", "many-partitions", "recovery"]
 
 
 def main():
