@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,15 +15,30 @@ static weir_status hash_failed(weir_error *err) {
   return weir_error_set(err, WEIR_E_INTERNAL, 0, "libcrypto refused a SHA-256 operation");
 }
 
+/* Looked up once: EVP_sha256() in its place would be looked up again by every hash. Never freed. */
+static EVP_MD *sha256;
+
+static void fetch_sha256(void) {
+  sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+static const EVP_MD *get_sha256(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fetch_sha256);
+  return sha256;
+}
+
 weir_status base_sha256(const void *data, size_t size, uint8_t out[BASE_SHA256_SIZE],
                         weir_error *err) {
-  if (!EVP_Digest(data, size, out, NULL, EVP_sha256(), NULL)) return hash_failed(err);
+  const EVP_MD *md = get_sha256();
+  if (!md || !EVP_Digest(data, size, out, NULL, md, NULL)) return hash_failed(err);
   return WEIR_OK;
 }
 
 weir_status base_sha256_init(base_sha256_stream *stream, weir_error *err) {
-  EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-  if (!ctx || !EVP_DigestInit_ex(ctx, EVP_sha256(), NULL)) {
+  const EVP_MD *md = get_sha256();
+  EVP_MD_CTX *ctx = md ? EVP_MD_CTX_new() : NULL;
+  if (!ctx || !EVP_DigestInit_ex(ctx, md, NULL)) {
     EVP_MD_CTX_free(ctx);
     return hash_failed(err);
   }

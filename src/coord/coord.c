@@ -365,9 +365,9 @@ weir_status coord_new(const coord_config *config, const weir_store_state *state,
   weir_status status = WEIR_E_NOMEM;
   coord *c = base_calloc(1, sizeof(*c), err);
   if (!c) goto out;
-  c->commands = base_calloc(64, sizeof(*c->commands), err);
+  c->commands = base_calloc(16, sizeof(*c->commands), err);
   if (!c->commands) goto out;
-  c->commands_capacity = 64;
+  c->commands_capacity = 16;
   c->interval = config->interval_ns;
   c->timeout = config->timeout_ns;
   c->backoff_min = config->backoff_min_ns;

@@ -9,29 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- chance: splitmix64, so that a seed means the same everywhere */
-
-static uint64_t draw(sim_world *w) {
-  uint64_t z = (w->random += UINT64_C(0x9E3779B97F4A7C15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-uint32_t sim_below(sim_world *w, uint32_t n) {
-  return (uint32_t)(draw(w) % n);
-}
-
-bool sim_chance(sim_world *w, uint32_t one_in) {
-  return sim_below(w, one_in) == 0;
-}
-
-bool sim_fault(sim_world *w, uint32_t one_in) {
-  if (w->faults <= 0 || !sim_chance(w, one_in)) return false;
-  w->faults--;
-  return true;
-}
-
 void sim_fail(sim_world *w, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
@@ -45,8 +22,7 @@ void sim_fail(sim_world *w, const char *fmt, ...) {
   exit(1);
 }
 
-void sim_trace(sim_world *w, const char *fmt, ...) {
-  if (!w->trace) return;
+void sim_print(const sim_world *w, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   printf("%6llu %6lld ", (unsigned long long)w->turn, (long long)w->now);
@@ -76,12 +52,27 @@ uint16_t sim_span(uint16_t from, uint16_t to) {
 
 /* ---- the world */
 
+/* Back to nothing, without touching the megabyte that the world before did not use. */
+static void clear_world(sim_world *w) {
+  for (int i = 0; i < 2; i++) {
+    sim_store *s = &w->stores[i];
+    memset(s, 0, (size_t)((uint8_t *)&s->attempts[s->last + 1] - (uint8_t *)s));
+  }
+  for (int k = 0; k < SINKS; k++) {
+    memset(&w->targets[k], 0, offsetof(sim_target, before));
+    memset(w->artifacts[k], 0, w->last_incarnation + 1);
+  }
+  for (int i = 0; i < REQUESTS; i++) w->requests[i].active = false;
+  for (int i = 0; i < OWNERS; i++) w->owners[i].life = OWNER_DEAD;
+  memset(w, 0, offsetof(sim_world, stores));
+}
+
 static void make_world(sim_world *w, uint64_t seed, bool trace, sim_counts *counts) {
-  memset(w, 0, sizeof(*w));
+  clear_world(w);
   w->counts = counts;
   w->seed = w->random = seed;
   w->trace = trace;
-  draw(w);
+  sim_draw(w);
   w->n_sinks = 1 + sim_below(w, SINKS);
   w->n_lanes = 1 + sim_below(w, LANES);
   w->rows = 1 + sim_below(w, ROWS);
@@ -143,8 +134,7 @@ static int choices_of(sim_world *w, sim_owner *o, sim_choice *out) {
       if (sim_part_can(w, o, k, p)) out[n++] = (sim_choice){DO_PART, o, k, p};
     }
   }
-  int64_t at = coord_wakeup(o->c);
-  if (at != INT64_MAX && (!n || sim_chance(w, 8)))
+  if ((!n || sim_chance(w, 8)) && coord_wakeup(o->c) != INT64_MAX)
     out[n++] = (sim_choice){DO_TIME, o, 0, 0};
   return n;
 }
@@ -190,32 +180,33 @@ static int live(const sim_world *w) {
 }
 
 static void copy_store(sim_world *w) {
-  if (!w->copy_wanted || w->copied || w->stores[0].last == 0 || !sim_chance(w, 200))
-    return;
+  if (!w->copy_wanted || w->copied || w->stores[0].last == 0 || !sim_chance(w, 8)) return;
   w->stores[1] = w->stores[0];
   w->copied = true;
   w->counts->copies++;
   sim_trace(w, "the store is copied");
 }
 
+/* Drawn once for all, since most turns have none of it. */
 static void disturb(sim_world *w) {
+  if (!sim_chance(w, 25)) return;
   sim_owner *o = &w->owners[sim_below(w, OWNERS)];
   copy_store(w);
   if (o->life == OWNER_LIVE) {
-    if (sim_fault(w, 150)) {
+    if (sim_fault(w, 6)) {
       sim_trace(w, "owner %d is killed", o->index);
       sim_owner_kill(w, o);
-    } else if (sim_fault(w, 1500) && o->c) {
+    } else if (sim_fault(w, 60)) {
       sim_trace(w, "owner %d is drained", o->index);
       o->drained = true;
       sim_post(w, o, sim_event(COORD_DRAIN, COORD_NONE, 0, 0), NULL);
-    } else if (sim_chance(w, 50)) {
+    } else if (sim_chance(w, 2)) {
       sim_post(w, o, sim_event(COORD_CHECKPOINT, COORD_NONE, 0, 0), NULL);
     }
-    if (o->life == OWNER_LIVE && sim_store_lease(w, o) && sim_chance(w, 100)) {
+    if (o->life == OWNER_LIVE && sim_store_lease(w, o) && sim_chance(w, 4)) {
       sim_post(w, o, sim_event(COORD_FENCED, COORD_NONE, 0, 0), NULL);
     }
-  } else if (!w->copied && live(w) == 1 && sim_fault(w, 400)) {
+  } else if (!w->copied && live(w) == 1 && sim_fault(w, 16)) {
     w->had_zombie = true;
     sim_owner_start(w, o, 0); /* a second instance by mistake, or a standby */
   }
@@ -342,7 +333,7 @@ int main(int argc, char **argv) {
       return 2;
     }
   }
-  sim_world *w = malloc(sizeof(*w));
+  sim_world *w = calloc(1, sizeof(*w));
   if (!w) return 1;
   sim_counts n = {0};
   for (unsigned long long seed = from; seed <= to; seed++) {

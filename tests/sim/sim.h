@@ -30,8 +30,8 @@ enum {
   OWNERS = 2,
   INCARNATIONS = 4096,
   REQUESTS = 8,
-  JOBS = 64,
-  MAIL = 1024
+  JOBS = 16,
+  MAIL = 256
 };
 
 typedef enum sim_kind { KIND_STAGE, KIND_TXN, KIND_WEAK } sim_kind;
@@ -41,11 +41,12 @@ typedef struct sim_rows {
   uint16_t lane[LANES];
 } sim_rows;
 
-/* What a participant prepared: its staged artifact and the rows in it. An intent has no rows. */
+/* What a participant prepared: its staged artifact and the rows in it. An intent has no rows. Its bytes
+ * are what the coordinator carries, so there are no others between them. */
 typedef struct sim_blob {
-  bool present;
   uint32_t incarnation;
   sim_rows rows;
+  uint16_t present;
 } sim_blob;
 
 /* ---- store */
@@ -61,8 +62,8 @@ typedef struct sim_attempt {
 
 typedef struct sim_store {
   uint64_t token, last, decided;
-  sim_attempt attempts[ATTEMPTS];
   weir_cursor seen[SINKS];
+  sim_attempt attempts[ATTEMPTS]; /* zero behind `last` */
 } sim_store;
 
 /* ---- targets */
@@ -71,7 +72,6 @@ typedef struct sim_request { /* a commit under way: lands or is lost, some time 
   uint32_t sink;
   int store;
   weir_cursor expected, cursor;
-  uint64_t first; /* attempts first..cursor.checkpoint of that history */
   int n;
   sim_blob blobs[ATTEMPTS];
 } sim_request;
@@ -84,9 +84,9 @@ typedef struct sim_target {
   weir_cursor cursor;
   sim_rows visible;
   /* what was published, so that a target can lose its tail */
+  int publications;
   weir_cursor before[ATTEMPTS];
   sim_rows added[ATTEMPTS];
-  int publications;
 } sim_target;
 
 typedef enum sim_artifact {
@@ -121,9 +121,9 @@ typedef struct sim_job {
   int n_intents;
 } sim_job;
 
-typedef struct sim_jobs {
-  sim_job v[JOBS];
-  int n;
+typedef struct sim_jobs { /* a ring */
+  uint32_t first, n;
+  sim_job *v; /* JOBS of the owner's */
 } sim_jobs;
 
 typedef struct sim_part {
@@ -133,6 +133,7 @@ typedef struct sim_part {
   uint8_t met, fin;
   sim_item queue[LANES][QUEUE];
   int queued[LANES];
+  uint8_t waiting; /* lanes with something queued */
   sim_rows taken;
   uint32_t incarnation, next_incarnation;
   uint64_t next_attempt;
@@ -152,8 +153,7 @@ typedef struct sim_lane {
 
 typedef struct sim_mail {
   coord_event event;
-  weir_error error;
-  bool has_error;
+  weir_error *error; /* NULL: it went well */
 } sim_mail;
 
 typedef enum sim_life { OWNER_DEAD, OWNER_LIVE, OWNER_DONE } sim_life;
@@ -165,8 +165,7 @@ typedef struct sim_owner {
   uint64_t token;
   coord *c;
   uint32_t n_parts[SINKS];
-  sim_mail mail[MAIL];
-  int n_mail;
+  uint32_t first_mail, n_mail; /* a ring */
   sim_part parts[SINKS][PARTS];
   sim_lane lanes[LANES];
   sim_jobs committers[SINKS];
@@ -174,10 +173,13 @@ typedef struct sim_owner {
   weir_cursor unsettled[SINKS]; /* end of a batch whose last answer was not final */
   weir_cursor seen[SINKS];      /* remembered, written with the next durable step */
   bool saw[SINKS];
-  uint64_t cleaned[ATTEMPTS];
-  uint32_t cleaned_sink[ATTEMPTS];
   int n_cleaned;
   uint64_t told;
+  /* What lies behind is not cleared by a start: the counts say how much of it there is. */
+  uint64_t cleaned[ATTEMPTS];
+  uint32_t cleaned_sink[ATTEMPTS];
+  sim_mail mail[MAIL];
+  sim_job jobs[SINKS * PARTS + SINKS + LANES][JOBS];
 } sim_owner;
 
 /* How much of what a run is for has happened: a run in which nothing did proves nothing. */
@@ -195,23 +197,48 @@ typedef struct sim_world {
   bool prunes_empties, barrier_event_first, had_zombie, lazy_rollback;
   uint32_t keep; /* published attempts that the store keeps */
   bool copied, copy_wanted;
-  sim_store stores[2];
-  sim_target targets[SINKS];
-  uint8_t artifacts[SINKS][INCARNATIONS];
-  uint32_t last_incarnation;
-  sim_request requests[REQUESTS];
-  sim_owner owners[OWNERS];
   int faults;    /* still to come */
   uint32_t pace; /* lanes move one turn in so many: how much an epoch holds */
   sim_counts *counts;
+  uint32_t last_incarnation;
+  /* What lies behind is cleared as far as it was used. */
+  sim_store stores[2];
+  sim_target targets[SINKS];
+  uint8_t artifacts[SINKS][INCARNATIONS];
+  sim_request requests[REQUESTS];
+  sim_owner owners[OWNERS];
 } sim_world;
 
 /* ---- sim.c */
-uint32_t sim_below(sim_world *w, uint32_t n); /* 0..n-1 */
-bool sim_chance(sim_world *w, uint32_t one_in);
-bool sim_fault(sim_world *w, uint32_t one_in); /* takes one of the faults */
+/* Chance is splitmix64, so that a seed means the same everywhere. */
+static inline uint64_t sim_draw(sim_world *w) {
+  uint64_t z = (w->random += UINT64_C(0x9E3779B97F4A7C15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+static inline uint32_t sim_below(sim_world *w, uint32_t n) { /* 0..n-1 */
+  return (uint32_t)((sim_draw(w) >> 32) * n >> 32);
+}
+
+static inline bool sim_chance(sim_world *w, uint32_t one_in) {
+  return sim_below(w, one_in) == 0;
+}
+
+static inline bool sim_fault(sim_world *w,
+                             uint32_t one_in) { /* takes one of the faults */
+  if (w->faults <= 0 || !sim_chance(w, one_in)) return false;
+  w->faults--;
+  return true;
+}
+
 _Noreturn void sim_fail(sim_world *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
-void sim_trace(sim_world *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
+void sim_print(const sim_world *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
+#define sim_trace(w, ...)                      \
+  do {                                         \
+    if ((w)->trace) sim_print(w, __VA_ARGS__); \
+  } while (0)
 #define SIM_CHECK(w, condition, ...)              \
   do {                                            \
     if (!(condition)) sim_fail((w), __VA_ARGS__); \
@@ -229,10 +256,9 @@ weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *co
                              weir_error *err);
 weir_status sim_store_abort(sim_world *w, sim_owner *o, const coord_command *command,
                             weir_error *err);
-typedef struct sim_loaded sim_loaded;
-const weir_store_state *sim_store_load(sim_world *w, sim_owner *o, sim_loaded **out);
+/* Valid until the next write. */
+const weir_store_state *sim_store_load(sim_world *w, const sim_owner *o);
 void sim_store_flush(sim_world *w, sim_owner *o);
-void sim_loaded_free(sim_loaded *loaded);
 extern const char *const sim_sink_names[SINKS];
 extern const char *const sim_lane_names[LANES];
 

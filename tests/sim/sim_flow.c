@@ -83,6 +83,7 @@ void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
   if (to) {
     if (to->queued[lane] == QUEUE) return;
     to->queue[lane][to->queued[lane]++] = l->item;
+    to->waiting |= (uint8_t)(1u << lane);
     l->next++;
     to = next_output(w, o, lane);
   }
@@ -134,8 +135,9 @@ void sim_lane_job(sim_world *w, sim_owner *o, uint32_t lane) {
 
 /* ---- participants */
 
-static bool readable(const sim_part *p, uint32_t lane) {
-  return p->gate && !(p->met & (1u << lane)) && p->queued[lane];
+/* Lanes of which something may be read, as bits. */
+static uint32_t readable(const sim_part *p) {
+  return p->gate ? p->waiting & ~(uint32_t)p->met : 0;
 }
 
 static bool all_met(const sim_world *w, const sim_part *p, uint32_t sink) {
@@ -144,10 +146,7 @@ static bool all_met(const sim_world *w, const sim_part *p, uint32_t sink) {
 
 bool sim_part_can(const sim_world *w, const sim_owner *o, uint32_t sink, uint32_t part) {
   const sim_part *p = &o->parts[sink][part];
-  for (uint32_t l = 0; l < w->n_lanes; l++) {
-    if (readable(p, l)) return true;
-  }
-  return all_met(w, p, sink);
+  return readable(p) || all_met(w, p, sink);
 }
 
 static void seal(sim_world *w, sim_owner *o, uint32_t sink, uint32_t part) {
@@ -188,9 +187,9 @@ void sim_part_turn(sim_world *w, sim_owner *o, uint32_t sink, uint32_t part) {
     return;
   }
   uint32_t lane = sim_below(w, w->n_lanes);
-  while (!readable(p, lane)) lane = (lane + 1) % w->n_lanes;
+  while (!(readable(p) >> lane & 1)) lane = (lane + 1) % w->n_lanes;
   sim_item item = p->queue[lane][0];
-  p->queued[lane]--;
+  if (!--p->queued[lane]) p->waiting &= (uint8_t)~(1u << lane);
   memmove(&p->queue[lane][0], &p->queue[lane][1], sizeof(item) * (size_t)p->queued[lane]);
   if (item.generation < p->rewind) return;
   if (item.row == ITEM_BARRIER) {
@@ -220,6 +219,7 @@ static void purge(sim_world *w, sim_part *p, uint64_t generation) {
       if (p->queue[l][i].generation >= generation) p->queue[l][kept++] = p->queue[l][i];
     }
     p->queued[l] = kept;
+    if (!kept) p->waiting &= (uint8_t)~(1u << l);
   }
   p->met = p->fin = 0;
   p->gate = p->sealed = false;

@@ -9,22 +9,25 @@
 
 void sim_post(sim_world *w, sim_owner *o, coord_event event, const weir_error *error) {
   SIM_CHECK(w, o->n_mail < MAIL, "the mailbox is full");
-  sim_mail *m = &o->mail[o->n_mail++];
+  sim_mail *m = &o->mail[(o->first_mail + o->n_mail++) % MAIL];
   m->event = event;
-  m->has_error = error != NULL;
-  if (error) m->error = *error;
+  m->error = NULL;
+  if (!error) return;
+  m->error = malloc(sizeof(*error));
+  if (!m->error) abort();
+  *m->error = *error;
 }
 
 sim_job sim_job_take(sim_jobs *jobs) {
-  sim_job job = jobs->v[0];
+  const uint32_t at = jobs->first;
+  jobs->first = (at + 1) % JOBS;
   jobs->n--;
-  memmove(&jobs->v[0], &jobs->v[1], sizeof(job) * (size_t)jobs->n);
-  return job;
+  return jobs->v[at];
 }
 
 static void add_job(sim_world *w, sim_jobs *jobs, const sim_job *job) {
   SIM_CHECK(w, jobs->n < JOBS, "a thread has too many jobs");
-  jobs->v[jobs->n++] = *job;
+  jobs->v[(jobs->first + jobs->n++) % JOBS] = *job;
 }
 
 coord_event sim_event(coord_event_type type, uint32_t sink, uint32_t part,
@@ -257,21 +260,21 @@ static void run_all(sim_world *w, sim_owner *o) {
 
 void sim_owner_step(sim_world *w, sim_owner *o) {
   weir_error err = {0};
-  sim_mail m = o->mail[0];
+  sim_mail m = o->mail[o->first_mail];
+  o->first_mail = (o->first_mail + 1) % MAIL;
   o->n_mail--;
-  memmove(&o->mail[0], &o->mail[1], sizeof(m) * (size_t)o->n_mail);
-  m.event.error = m.has_error ? &m.error : NULL;
+  m.event.error = m.error;
   if (m.event.type == COORD_COMMITTED) {
     o->commits_out[m.event.sink]--;
-    if (!m.has_error) o->unsettled[m.event.sink] = (weir_cursor){0};
+    if (!m.error) o->unsettled[m.event.sink] = (weir_cursor){0};
   }
   if (m.event.type == COORD_PREPARED) o->prepares_out[m.event.sink]--;
   sim_trace(w, "owner %d: event %d, sink %d.%d, lane %d, attempt %d%s%s", o->index,
             m.event.type, (int)m.event.sink, (int)m.event.participant, (int)m.event.lane,
-            (int)m.event.attempt, m.has_error ? ": " : "",
-            m.has_error ? m.error.message : "");
+            (int)m.event.attempt, m.error ? ": " : "", m.error ? m.error->message : "");
   if (coord_step(o->c, w->now, &m.event, &err))
     sim_fail(w, "coord_step: %s", err.message);
+  free(m.error);
   run_all(w, o);
 }
 
@@ -318,17 +321,21 @@ static void make_coordinator(sim_world *w, sim_owner *o) {
                                .timeout_ns = 60000,
                                .backoff_min_ns = 100,
                                .backoff_max_ns = 3000};
-  sim_loaded *loaded = NULL;
-  const weir_store_state *state = sim_store_load(w, o, &loaded);
+  const weir_store_state *state = sim_store_load(w, o);
   if (coord_new(&config, state, o->token, &o->c, &err))
     sim_fail(w, "coord_new: %s", err.message);
-  sim_loaded_free(loaded);
 }
 
 /* A new process: the lease first, durable, then what the store knows. */
 void sim_owner_start(sim_world *w, sim_owner *o, int store) {
   int index = o->index;
-  memset(o, 0, sizeof(*o));
+  memset(o, 0, offsetof(sim_owner, cleaned));
+  sim_job(*jobs)[JOBS] = o->jobs;
+  for (int k = 0; k < SINKS; k++) {
+    o->committers[k].v = *jobs++;
+    for (int p = 0; p < PARTS; p++) o->parts[k][p].jobs.v = *jobs++;
+  }
+  for (int l = 0; l < LANES; l++) o->lanes[l].jobs.v = *jobs++;
   o->index = index;
   o->store = store;
   o->life = OWNER_LIVE;
@@ -347,17 +354,21 @@ void sim_owner_start(sim_world *w, sim_owner *o, int store) {
 }
 
 static void drop_jobs(sim_jobs *jobs) {
-  for (int i = 0; i < jobs->n; i++) sim_batch_free(jobs->v[i].batch);
-  jobs->n = 0;
+  for (; jobs->n; jobs->n--) {
+    sim_batch_free(jobs->v[jobs->first].batch);
+    jobs->first = (jobs->first + 1) % JOBS;
+  }
 }
 
 void sim_owner_kill(sim_world *w, sim_owner *o) {
   (void)w;
-  for (int i = 0; i < o->n_mail; i++) {
-    weir_bytes_release(&o->mail[i].event.bytes);
-    weir_bytes_release(&o->mail[i].event.intent);
+  for (; o->n_mail; o->n_mail--) {
+    sim_mail *m = &o->mail[o->first_mail];
+    weir_bytes_release(&m->event.bytes);
+    weir_bytes_release(&m->event.intent);
+    free(m->error);
+    o->first_mail = (o->first_mail + 1) % MAIL;
   }
-  o->n_mail = 0;
   for (int k = 0; k < SINKS; k++) {
     drop_jobs(&o->committers[k]);
     for (int p = 0; p < PARTS; p++) drop_jobs(&o->parts[k][p].jobs);

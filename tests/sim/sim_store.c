@@ -180,22 +180,14 @@ weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *co
 
 /* ---- load */
 
-struct sim_loaded {
+typedef struct sim_loaded {
   weir_store_state state;
   weir_store_attempt attempts[ATTEMPTS];
   weir_store_sink sinks[ATTEMPTS][SINKS];
   weir_store_entry entries[ATTEMPTS][SINKS * PARTS];
-  weir_bytes bytes[ATTEMPTS][SINKS * PARTS];
   weir_store_position positions[LANES];
   weir_store_sink decided[SINKS], seen[SINKS];
-};
-
-void sim_loaded_free(sim_loaded *loaded) {
-  for (int i = 0; i < ATTEMPTS; i++) {
-    for (int k = 0; k < SINKS * PARTS; k++) weir_bytes_release(&loaded->bytes[i][k]);
-  }
-  free(loaded);
-}
+} sim_loaded;
 
 /* Published: every target with rows was seen beyond it. With prunes_empties an attempt whose open rows
  * are none counts as published too, although no target's cursor shows it. */
@@ -208,25 +200,25 @@ static bool published(const sim_world *w, const sim_store *s, uint64_t n) {
   return true;
 }
 
-static size_t load_entries(sim_world *w, sim_loaded *l, size_t at, const sim_attempt *a,
-                           bool intents) {
+static size_t load_entries(const sim_world *w, sim_loaded *l, size_t at,
+                           const sim_attempt *a, bool intents) {
   size_t n = 0;
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     if (w->targets[k].kind == KIND_WEAK || (intents && a->cleaned[k])) continue;
     for (uint32_t p = 0; p < a->n_parts[k]; p++, n++) {
       const sim_blob *blob = intents ? &a->intent[k][p] : &a->descriptor[k][p];
-      if (blob->present) sim_encode(blob, &l->bytes[at][n]);
       l->entries[at][n] = (weir_store_entry){.sink_id = sim_sink_names[k],
                                              .participant_id = p + 1,
                                              .present = blob->present,
-                                             .data = l->bytes[at][n].data,
-                                             .size = l->bytes[at][n].size};
+                                             .data = (const uint8_t *)blob,
+                                             .size = sizeof(*blob)};
     }
   }
   return n;
 }
 
-static void load_attempt(sim_world *w, sim_loaded *l, const sim_store *s, uint64_t n) {
+static void load_attempt(const sim_world *w, sim_loaded *l, const sim_store *s,
+                         uint64_t n) {
   const sim_attempt *from = &s->attempts[n];
   size_t at = l->state.n_attempts;
   weir_store_attempt *a = &l->attempts[at];
@@ -251,10 +243,11 @@ static void load_attempt(sim_world *w, sim_loaded *l, const sim_store *s, uint64
   l->state.n_attempts++;
 }
 
-const weir_store_state *sim_store_load(sim_world *w, sim_owner *o, sim_loaded **out) {
+const weir_store_state *sim_store_load(sim_world *w, const sim_owner *o) {
+  static sim_loaded loaded;
+  sim_loaded *l = &loaded;
   const sim_store *s = &w->stores[o->store];
-  sim_loaded *l = calloc(1, sizeof(*l));
-  if (!l) abort();
+  l->state = (weir_store_state){0};
   uint64_t kept = 0, oldest = ATTEMPTS;
   for (uint64_t n = s->last; n > 0; n--) {
     if (s->attempts[n].state != WEIR_ATTEMPT_COMMIT || !published(w, s, n)) continue;
@@ -292,6 +285,5 @@ const weir_store_state *sim_store_load(sim_world *w, sim_owner *o, sim_loaded **
   }
   l->state.decided = l->decided;
   l->state.seen = l->seen;
-  *out = l;
   return &l->state;
 }

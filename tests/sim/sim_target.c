@@ -79,11 +79,12 @@ static weir_status fault(weir_error *err, uint32_t flags, const char *what) {
 static void fill(sim_world *w, sim_request *r, sim_owner *o, uint32_t sink,
                  const sim_job *job, size_t first) {
   const weir_commit_batch *batch = &job->batch->batch;
-  *r = (sim_request){.active = true,
-                     .sink = sink,
-                     .store = o->store,
-                     .expected = w->targets[sink].cursor,
-                     .cursor = batch->attempts[batch->n_attempts - 1].cursor};
+  r->active = true;
+  r->sink = sink;
+  r->store = o->store;
+  r->expected = w->targets[sink].cursor;
+  r->cursor = batch->attempts[batch->n_attempts - 1].cursor;
+  r->n = 0;
   for (size_t i = first; i < batch->n_attempts; i++) {
     const weir_commit_attempt *a = &batch->attempts[i];
     const sim_attempt *stored = &w->stores[o->store].attempts[a->cursor.checkpoint];
