@@ -84,3 +84,38 @@ weir_status parquet_arrow_schema(weir_schema *schema, char **out, weir_error *er
   base_buf_done(&text);
   return status;
 }
+
+/* What is no digit, as padding, is passed over: a wrong text makes no message. */
+static weir_status from_base64(const thrift_binary *from, base_buf *out) {
+  uint32_t bits = 0;
+  unsigned n = 0;
+  BASE_TRY(base_buf_reserve(out, from->size / 4 * 3 + 3, NULL));
+  for (size_t i = 0; i < from->size; i++) {
+    uint8_t c = from->data[i];
+    int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
+                : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                : c >= '0' && c <= '9' ? c - '0' + 52
+                : c == '+'             ? 62
+                : c == '/'             ? 63
+                                       : -1;
+    if (digit < 0) continue;
+    bits = bits << 6 | (uint32_t)digit;
+    n += 6;
+    if (n < 8) continue;
+    n -= 8;
+    out->data[out->size++] = (uint8_t)(bits >> n);
+  }
+  return WEIR_OK;
+}
+
+void parquet_arrow_schema_read(const thrift_binary *text, weir_schema **out) {
+  base_buf message = {0};
+  weir_bytes bytes = {0};
+  weir_ipc_reader *reader = NULL;
+  if (from_base64(text, &message) != WEIR_OK) return;
+  base_buf_steal(&message, &bytes);
+  if (weir_ipc_reader_open_bytes(&bytes, "ARROW:schema", NULL, &reader, NULL) == WEIR_OK)
+    *out = weir_schema_ref(weir_ipc_reader_schema(reader));
+  weir_ipc_reader_free(reader);
+  weir_bytes_release(&bytes);
+}

@@ -14,5 +14,7 @@ weir_status parquet_put_offset_index(const parquet_column *column, uint64_t offs
 
 /* Value of "ARROW:schema": base64 of the encapsulated IPC schema message; free(). */
 weir_status parquet_arrow_schema(weir_schema *schema, char **out, weir_error *err);
+/* The other way; *out stays as it is when the text is none. */
+void parquet_arrow_schema_read(const thrift_binary *text, weir_schema **out);
 
 #endif
