@@ -4,10 +4,14 @@
 fuzz_ipc: each nested type and each kind of dictionary alone, as a stream and as a file, plain and compressed,
 written by pyarrow. fuzz_ndjson: rows of every column of that target, whose first byte chooses blocks and batches.
 fuzz_infer: the same rows, and records of each type of column; the first byte chooses the format and blocks.
+fuzz_source_input: members and frames one behind the other, empty, cut, padded, skippable, with and without checksum;
+the first byte chooses packing, stream and reads.
 """
 
+import gzip
 import pathlib
 import sys
+import zlib
 
 import pyarrow as pa
 
@@ -31,10 +35,34 @@ id,zip,price,day,at,local,big,ok,"no\nte"
 """
 
 
+def packed():
+    """Packing and bytes."""
+    text = NDJSON.encode()
+    stored = zlib.compressobj(0, wbits=31)
+    named = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\x00abcname\x00comment\x00"
+    named += (zlib.crc32(named) & 0xFFFF).to_bytes(2, "little") + gzip.compress(text, mtime=0)[10:]
+    member = gzip.compress(text, mtime=0)
+    frame = pa.compress(text, codec="zstd", asbytes=True)
+    skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+    # RFC 8878, 3.1.1.1: no content size, a window of 2^28 bytes
+    wide = bytes([0x28, 0xB5, 0x2F, 0xFD, 0, 18 << 3, 1 << 3 | 1, 0, 0, 32])
+    # a checksum (of one space, XXH64) and a raw block
+    checked = bytes([0x28, 0xB5, 0x2F, 0xFD, 0x24, 1, 1 << 3 | 1, 0, 0, 32]) + bytes(4)
+    bomb = bytes(3 << 20)
+    for data in (member, member + gzip.compress(b"") + member, member + bytes(600), member[:-9], named):
+        yield 0, data
+    yield 0, stored.compress(text) + stored.flush()
+    yield 0, gzip.compress(bomb, mtime=0)
+    for data in (frame, frame + skipped + frame, skipped, frame[:-2], wide, checked):
+        yield 1, data
+    yield 1, pa.compress(bomb, codec="zstd", asbytes=True)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    ipc, ndjson, infer = (folder / name for name in ("fuzz_ipc", "fuzz_ndjson", "fuzz_infer"))
-    for path in (ipc, ndjson, infer):
+    names = ("fuzz_ipc", "fuzz_ndjson", "fuzz_infer", "fuzz_source_input")
+    ipc, ndjson, infer, source_input = (folder / name for name in names)
+    for path in (ipc, ndjson, infer, source_input):
         path.mkdir(parents=True, exist_ok=True)
     for name, column in {**nested_columns(), **dictionary_columns()}.items():
         batch = pa.record_batch({"c": column})
@@ -50,6 +78,9 @@ def main():
         (infer / f"seed-{i}").write_text(f"{'@D'[i % 2]}{line}\n{line}")
     for i in range(3):
         (infer / f"seed-csv-{i}").write_text(f"{'ACO'[i]}{CSV}")
+    for i, (packing, data) in enumerate(packed()):
+        for choice in (packing, packing | 2 | 16 << 2, packing | 40 << 2):
+            (source_input / f"seed-{i}-{choice}").write_bytes(bytes([choice]) + data)
 
 
 if __name__ == "__main__":
