@@ -56,6 +56,7 @@ typedef struct sim_attempt {
   uint32_t n_parts[SINKS];
   weir_cursor cursor[SINKS];
   bool has_rows[SINKS], cleaned[SINKS];
+  bool clean_failed[SINKS]; /* its last cleaner, of which a store knows nothing */
   sim_blob descriptor[SINKS][PARTS], intent[SINKS][PARTS];
   uint16_t position[LANES];
 } sim_attempt;
@@ -175,6 +176,8 @@ typedef struct sim_owner {
   bool saw[SINKS];
   int n_cleaned;
   uint64_t told;
+  bool observed[SINKS]; /* its cursor was read */
+  bool reserved;        /* recovery is over */
   /* What lies behind is not cleared by a start: the counts say how much of it there is. */
   uint64_t cleaned[ATTEMPTS];
   uint32_t cleaned_sink[ATTEMPTS];

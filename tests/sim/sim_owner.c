@@ -88,6 +88,14 @@ static sim_batch *copy_batch(sim_world *w, const weir_commit_batch *from) {
 
 /* ---- commands */
 
+/* Until every cursor was read nothing is written anywhere. */
+static void check_observed(sim_world *w, const sim_owner *o) {
+  for (uint32_t k = 0; k < w->n_sinks; k++) {
+    SIM_CHECK(w, w->targets[k].kind == KIND_WEAK || o->observed[k],
+              "something is written before the cursor of sink %d was read", (int)k);
+  }
+}
+
 static void to_store(sim_world *w, sim_owner *o, const coord_command *command) {
   weir_error err = {0};
   coord_event e = sim_event(COORD_RESERVED, COORD_NONE, 0, command->attempt);
@@ -110,6 +118,9 @@ static void to_committer(sim_world *w, sim_owner *o, const coord_command *comman
   uint32_t sink = command->sink;
   sim_job job = {
       .type = command->type, .attempt = command->attempt, .repeat = command->repeat != 0};
+  SIM_CHECK(w, command->type != COORD_CLEAN || !o->unsettled[sink].checkpoint,
+            "sink %d: attempt %d is cleaned while a batch is not settled", (int)sink,
+            (int)command->attempt);
   bool own_thread = w->targets[sink].overlap || command->type != COORD_COMMIT;
   if (command->type == COORD_COMMIT) {
     SIM_CHECK(w, !o->commits_out[sink], "two batches of sink %d are out", (int)sink);
@@ -176,6 +187,20 @@ static bool was_injected(const weir_error *error) {
   return error->code == WEIR_E_TIMEOUT || strstr(error->message, "injected") != NULL;
 }
 
+/* Whoever ends in peace leaves nothing behind that the cursor has passed, but what its cleaner could not
+ * remove. */
+static void check_cleaned(sim_world *w, const sim_store *s) {
+  for (uint32_t k = 0; k < w->n_sinks; k++) {
+    const sim_target *t = &w->targets[k];
+    for (uint64_t n = 1; t->kind != KIND_WEAK && n < t->cursor.checkpoint; n++) {
+      SIM_CHECK(w,
+                s->attempts[n].state != WEIR_ATTEMPT_ABORT || s->attempts[n].cleaned[k] ||
+                    s->attempts[n].clean_failed[k],
+                "sink %d: attempt %d is not cleaned", (int)k, (int)n);
+    }
+  }
+}
+
 /* Nobody stops with an error but who was fenced, met another history, or was told to by a fault. */
 static void stopped(sim_world *w, sim_owner *o, const weir_error *error) {
   sim_trace(w, "owner %d stops: %s", o->index,
@@ -190,13 +215,20 @@ static void stopped(sim_world *w, sim_owner *o, const weir_error *error) {
   bool other = error && w->copied && !was_injected(error);
   if (done) sim_target_has(w, o->store, w->stores[o->store].decided);
   bool all = done && !o->drained;
-  if (!sim_store_lease(w, o)) sim_store_flush(w, o);
+  if (!sim_store_lease(w, o)) {
+    sim_store_flush(w, o);
+    if (done && !w->copied) check_cleaned(w, &w->stores[o->store]);
+  }
   sim_owner_kill(w, o);
   w->counts->refusals += other;
   if (all || other) o->life = OWNER_DONE;
 }
 
 static void run(sim_world *w, sim_owner *o, const coord_command *command) {
+  if (command->type != COORD_TAKE_OVER && command->type != COORD_SEEN &&
+      command->type != COORD_STOP) {
+    check_observed(w, o);
+  }
   switch (command->type) {
     case COORD_RESERVE:
     case COORD_DECIDE:
@@ -246,9 +278,13 @@ static void run(sim_world *w, sim_owner *o, const coord_command *command) {
   }
 }
 
-static void run_all(sim_world *w, sim_owner *o) {
+/* `over`: the lease is lost, or what the store did is not known, so nothing may follow but the stop. */
+static void run_all(sim_world *w, sim_owner *o, bool over) {
   coord_command command;
   while (o->life == OWNER_LIVE && coord_next(o->c, &command)) {
+    SIM_CHECK(w, !over || command.type == COORD_STOP,
+              "owner %d goes on with command %d after an answer that ends it", o->index,
+              command.type);
     sim_trace(w, "owner %d: command %d, sink %d.%d, lane %d, attempt %d", o->index,
               command.type, (int)command.sink, (int)command.participant,
               (int)command.lane, (int)command.attempt);
@@ -269,20 +305,24 @@ void sim_owner_step(sim_world *w, sim_owner *o) {
     if (!m.error) o->unsettled[m.event.sink] = (weir_cursor){0};
   }
   if (m.event.type == COORD_PREPARED) o->prepares_out[m.event.sink]--;
+  if (m.event.type == COORD_OBSERVED) o->observed[m.event.sink] |= !m.error;
+  bool of_store = m.event.type == COORD_RESERVED || m.event.type == COORD_DECIDED ||
+                  m.event.type == COORD_ABORTED;
+  bool over = m.event.type == COORD_FENCED || (of_store && m.error);
   sim_trace(w, "owner %d: event %d, sink %d.%d, lane %d, attempt %d%s%s", o->index,
             m.event.type, (int)m.event.sink, (int)m.event.participant, (int)m.event.lane,
             (int)m.event.attempt, m.error ? ": " : "", m.error ? m.error->message : "");
   if (coord_step(o->c, w->now, &m.event, &err))
     sim_fail(w, "coord_step: %s", err.message);
   free(m.error);
-  run_all(w, o);
+  run_all(w, o, over);
 }
 
 void sim_owner_tick(sim_world *w, sim_owner *o) {
   weir_error err = {0};
   coord_event tick = {.type = COORD_TICK, .sink = COORD_NONE, .lane = COORD_NONE};
   if (coord_step(o->c, w->now, &tick, &err)) sim_fail(w, "coord_step: %s", err.message);
-  run_all(w, o);
+  run_all(w, o, false);
 }
 
 void sim_committer_job(sim_world *w, sim_owner *o, uint32_t sink) {

@@ -64,14 +64,33 @@ static void reserve(sim_world *w, sim_store *s, uint64_t attempt,
   s->last = attempt;
 }
 
+/* Nothing is decided while a target that does not gather owes rows, and in recovery nothing is resolved
+ * while any does. */
+static void check_shown(sim_world *w, const sim_store *s, uint64_t attempt,
+                        bool recovery) {
+  for (uint32_t k = 0; k < w->n_sinks; k++) {
+    const sim_target *t = &w->targets[k];
+    if (t->kind == KIND_WEAK || (t->commit_interval && !recovery)) continue;
+    for (uint64_t n = 1; n < attempt; n++) {
+      const sim_attempt *a = &s->attempts[n];
+      SIM_CHECK(
+          w,
+          a->state != WEIR_ATTEMPT_COMMIT || !a->has_rows[k] || n <= t->cursor.checkpoint,
+          "attempt %d is settled before sink %d shows %d", (int)attempt, (int)k, (int)n);
+    }
+  }
+}
+
 weir_status sim_store_reserve(sim_world *w, sim_owner *o, const coord_command *command,
                               weir_error *err) {
   bool made = false;
   weir_status status = outcome(w, o, &made, err);
   if (!made) return status;
   sim_store_flush(w, o);
-  reserve(w, &w->stores[o->store], command->attempt, command->entries,
-          command->n_entries);
+  sim_store *s = &w->stores[o->store];
+  if (!o->reserved) check_shown(w, s, command->attempt, true);
+  o->reserved = true;
+  reserve(w, s, command->attempt, command->entries, command->n_entries);
   return status;
 }
 
@@ -81,9 +100,11 @@ weir_status sim_store_abort(sim_world *w, sim_owner *o, const coord_command *com
   weir_status status = outcome(w, o, &made, err);
   if (!made) return status;
   sim_store_flush(w, o);
-  sim_attempt *a = &w->stores[o->store].attempts[command->attempt];
+  sim_store *s = &w->stores[o->store];
+  sim_attempt *a = &s->attempts[command->attempt];
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_RESERVED, "Abort of attempt %d in state %d",
             (int)command->attempt, a->state);
+  if (!o->reserved) check_shown(w, s, command->attempt, true);
   a->state = WEIR_ATTEMPT_ABORT;
   w->counts->aborts++;
   return status;
@@ -111,27 +132,15 @@ static void check_rows(sim_world *w, const sim_store *s, const sim_attempt *a) {
   }
 }
 
-/* Nothing is decided while a target that does not gather owes rows. */
-static void check_shown(sim_world *w, const sim_store *s, uint64_t attempt) {
-  for (uint32_t k = 0; k < w->n_sinks; k++) {
-    const sim_target *t = &w->targets[k];
-    for (uint64_t n = 1; n < attempt && t->kind != KIND_WEAK && !t->commit_interval;
-         n++) {
-      const sim_attempt *a = &s->attempts[n];
-      SIM_CHECK(
-          w,
-          a->state != WEIR_ATTEMPT_COMMIT || !a->has_rows[k] || n <= t->cursor.checkpoint,
-          "attempt %d is decided before sink %d shows %d", (int)attempt, (int)k, (int)n);
-    }
-  }
-}
-
 static void fill_decision(sim_world *w, const sim_owner *o, const weir_store_decision *d,
                           sim_attempt *a) {
   for (size_t i = 0; i < d->n_sinks; i++) {
     for (uint32_t k = 0; k < w->n_sinks; k++) {
       if (strcmp(sim_sink_names[k], d->sinks[i].sink_id) != 0) continue;
       a->cursor[k] = d->sinks[i].cursor;
+      SIM_CHECK(w, a->cursor[k].token == o->token && d->token == o->token,
+                "attempt %d is decided under token %d by the owner of token %d",
+                (int)d->attempt, (int)a->cursor[k].token, (int)o->token);
       a->has_rows[k] = d->sinks[i].has_rows;
       a->n_parts[k] = o->n_parts[k];
     }
@@ -167,7 +176,7 @@ weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *co
   sim_attempt *a = &s->attempts[d->attempt];
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_RESERVED, "decision of attempt %d in state %d",
             (int)d->attempt, a->state);
-  check_shown(w, s, d->attempt);
+  check_shown(w, s, d->attempt, false);
   fill_decision(w, o, d, a);
   check_rows(w, s, a);
   a->state = WEIR_ATTEMPT_COMMIT;

@@ -150,7 +150,7 @@ void sim_target_observe(sim_world *w, sim_owner *o, uint32_t sink) {
   if (t->kind == KIND_TXN && late)
     sim_target_resolve(w, late, sim_chance(w, 2)); /* take_over */
   if (sim_fault(w, 20)) fault(&err, WEIR_ERR_RETRIABLE, "cursor not readable");
-  e.cursor = t->cursor;
+  if (!err.code) e.cursor = t->cursor;
   sim_post(w, o, e, err.code ? &err : NULL);
 }
 
@@ -190,7 +190,7 @@ void sim_target_roll_back(sim_world *w, sim_owner *o, uint32_t sink,
 
 void sim_target_clean(sim_world *w, sim_owner *o, uint32_t sink, const sim_job *job) {
   weir_error err = {0};
-  const sim_attempt *a = &w->stores[o->store].attempts[job->attempt];
+  sim_attempt *a = &w->stores[o->store].attempts[job->attempt];
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_ABORT, "attempt %d in state %d is cleaned",
             (int)job->attempt, a->state);
   if (sim_fault(w, 5)) {
@@ -201,6 +201,7 @@ void sim_target_clean(sim_world *w, sim_owner *o, uint32_t sink, const sim_job *
     }
     w->counts->cleanings++;
   }
+  a->clean_failed[sink] = err.code != 0;
   sim_post(w, o, sim_event(COORD_CLEANED, sink, 0, job->attempt), err.code ? &err : NULL);
 }
 

@@ -352,6 +352,8 @@ static void stop_after_rollback(weir_status code, uint32_t flags) {
 static void test_bad_data_stops_after_the_rollback(void **state) {
   (void)state;
   stop_after_rollback(WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA);
+  stop_after_rollback(WEIR_E_BAD_DATA, WEIR_ERR_RETRIABLE);
+  stop_after_rollback(WEIR_E_IO, WEIR_ERR_BAD_DATA | WEIR_ERR_RETRIABLE);
 }
 
 static void test_an_unflagged_error_stops_after_the_rollback(void **state) {

@@ -493,6 +493,9 @@ static void test_a_sink_with_unresolved_attempts_cannot_leave(void **state) {
   assert_non_null(strstr(err.message, "lake"));
   see(&h, 1);
   assert_int_equal(make(&other, 1, &h.state, &err), WEIR_OK);
+  add(&h, 2, WEIR_ATTEMPT_COMMIT, true);
+  assert_int_equal(make(&other, 1, &h.state, &err), WEIR_E_INVALID_CONFIG);
+  see(&h, 2);
   coord_sink weaker = lake;
   weaker.committable = 0;
   assert_int_equal(make(&weaker, 1, &h.state, &err), WEIR_E_INVALID_CONFIG);

@@ -290,6 +290,11 @@ static void nothing_is_overwritten(void **state) {
   assert_int_equal(read(fd, text, sizeof(text)), 4);
   assert_string_equal(text, "mine");
   close(fd);
+  /* Not one that has the right size either. */
+  int sized = openat(folders.path.fd, name, O_WRONLY);
+  assert_int_equal(ftruncate(sized, (off_t)m.files.v[0].bytes), 0);
+  close(sized);
+  commit_fails(&rig, NULL, &a, WEIR_E_CORRUPT, 0);
   assert_int_equal(unlinkat(folders.path.fd, name, 0),
                    0); /* the cause is gone: it goes on */
   commit_ok(&rig, NULL, &pa, 1);

@@ -295,6 +295,30 @@ static void cleaner_without_an_intent(void **state) {
   file_rig_done(&other);
 }
 
+/* Nothing tells what is left of it from its own. */
+static void without_an_intent_a_decided_attempt_is_left_alone(void **state) {
+  (void)state;
+  file_rig rig;
+  file_attempt dead, live;
+  char staged[1024];
+  weir_error err = {0};
+  file_rig_init(&rig, below("orders"), NULL, NULL, 0);
+  file_rig_started(&rig);
+  file_rig_inner(&rig, "staged", staged);
+  file_rig_epoch(&rig, 1, 1, 0, 5, &dead);
+  file_rig_stop(&rig);
+  file_rig_started(&rig);
+  file_rig_epoch(&rig, 1, 2, 0, 7, &live);
+  must_commit(&rig, NULL, &live);
+  if (file_rig_clean(&rig, 1, NULL, &err)) fail_msg("%s", err.message);
+  assert_int_equal(file_rig_count(staged), 1);
+  if (file_rig_clean(&rig, 1, &dead.intent, &err)) fail_msg("%s", err.message);
+  assert_int_equal(file_rig_count(staged), 0);
+  file_attempt_done(&dead);
+  file_attempt_done(&live);
+  file_rig_done(&rig);
+}
+
 static void cleaner_outlives_the_sink(void **state) {
   (void)state;
   file_rig rig;
@@ -488,6 +512,7 @@ int main(void) {
       file_test(rollback_drops_its_epoch_and_no_other),
       file_test(cleaner_works_from_the_intent_alone),
       file_test(cleaner_without_an_intent),
+      file_test(without_an_intent_a_decided_attempt_is_left_alone),
       file_test(cleaner_outlives_the_sink),
       file_test(two_writers_one_commit),
       file_test(identity_follows_the_folder),
