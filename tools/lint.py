@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that need no run: format, rooms, the look of files, clang-tidy.
 
-  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports promises tidy (all by default)
+  tools/lint.py [--rewrite] [CHECK...]     checks: format rooms files exports promises mutations tidy (all by default)
 
 Prints one line per check, findings below it; exits 1 if any failed. With --junit FILE the checks are
 written as test cases. clang-tidy remembers in the cache what was clean, starts with what changed, and
@@ -254,12 +254,19 @@ def check_promises(root=ROOT):
     return findings
 
 
+def check_mutations():
+    """Each line of tools/mutations.toml is in its file, once."""
+    done = subprocess.run([sys.executable, ROOT / "tools/mutate.py", "--check"], capture_output=True, text=True)
+    return done.stdout.splitlines() + done.stderr.splitlines() if done.returncode else []
+
+
 CHECKS = {
     "format": check_format,
     "rooms": check_rooms,
     "files": check_files,
     "exports": check_exports,
     "promises": check_promises,
+    "mutations": check_mutations,
     "tidy": check_tidy,
 }
 

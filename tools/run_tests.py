@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tiers of tests, in order of cost, and sums what passed and failed over all of them.
 
-  tools/run_tests.py [TIER...]      ./dev test calls it; without a tier all but `bare` and `long` run
+  tools/run_tests.py [TIER...]      ./dev test calls it; without a tier all but those on demand run
 
 A tier is C tests (ctest label of that name, in the presets listed below), Python tests (tests/TIER), or
 both. Each prints its seconds; the last line is "N passed, N failed". A tier that a failed build takes
@@ -36,7 +36,7 @@ TIERS = {
     "power": [],
     "interop": [],
 }
-ON_DEMAND = {"bare": [], "fuzz": [], "long": []}  # `long` is all of them and tests/long
+ON_DEMAND = {"bare": [], "fuzz": [], "mutations": [], "long": []}  # `long` is all of them and tests/long
 PYTEST_SECONDS = {"long": 3600, "bare": 3600}
 
 
@@ -132,11 +132,19 @@ def run_fuzz(count):
         count.passed += not failed
 
 
+def run_mutations(count, *arguments):
+    result = RESULTS / "mutations.xml"
+    result.unlink(missing_ok=True)
+    run([sys.executable, "tools/mutate.py", "--junit", result, "--markdown", RESULTS / "mutations.md", *arguments])
+    if not count.add_junit(result):
+        count.failed += 1
+
+
 def presets_of(tiers):
     """What has to be built for these tiers; Python tiers use release, and asan for its fault points."""
     wanted = {"release"}
     for tier in tiers:
-        if tier in ("build", "cli", "crash", "interop", "conform", "bare", "long"):
+        if tier in ("build", "cli", "crash", "interop", "conform", "bare", "mutations", "long"):
             wanted |= {"asan"} if tier not in ("bare",) else set()
         wanted |= {preset for preset, _ in TIERS.get(tier, [])}
         if tier in ("build", "crash"):
@@ -180,6 +188,10 @@ def main():
             run_pytest(tier, folder, count)
         if tier in ("fuzz", "long"):
             run_fuzz(count)
+        if tier == "sim":
+            run_mutations(count, "--by", "sim")
+        if tier in ("mutations", "long"):
+            run_mutations(count)
         if tier == "long":
             run_pytest("bare", ROOT / "tests/bare", count)
         if count.passed + count.failed + count.skipped == 0:
