@@ -2,7 +2,7 @@
 
 import pytest
 
-from test_rooms import lint
+from test_rooms import lint, write_tree
 
 TABLE = """# The protocol
 
@@ -24,11 +24,7 @@ def tree(tmp_path):
         "tests/crash/test_b.py": "def test_kept_too(place):\n    pass\n",
         "src/conform/checks.c": '    {"rows", "kept",\n     "text", 0, check},\n',
     }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+    return write_tree(tmp_path, files)
 
 
 def test_a_table_whose_tests_exist(tree):

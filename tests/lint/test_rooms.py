@@ -11,6 +11,14 @@ lint = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lint)
 
 
+def write_tree(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
 @pytest.fixture
 def tree(tmp_path):
     files = {
@@ -26,11 +34,7 @@ def tree(tmp_path):
         "connectors/file/file.h": "",
         "cli/main.c": "#include <weir/error.h>\n",
     }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+    return write_tree(tmp_path, files)
 
 
 def test_a_clean_tree_is_clean(tree):

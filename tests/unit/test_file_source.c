@@ -14,36 +14,14 @@
 #include <cmocka.h>
 
 #include "../../connectors/file/source.h"
-#include "support/folder.h"
 #include "support/rows.h"
-#include "support/sources.h"
+#include "support/source_rig.h"
 
 #define OPS &weir_file_source_ops
 
-static char folder[FOLDER_PATH];
-
-static int make_folder(void **state) {
-  (void)state;
-  return folder_make(folder);
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  return folder_remove(folder);
-}
-
-/* Settings of a source over `pattern` in the folder, with small batches. */
-static const char *const *settings_for(const char *pattern) {
-  static char path[600];
-  static const char *settings[] = {
-      "path", path, "schema.id", "int64", "schema.name", "utf8", "batch_rows", "3", NULL};
-  snprintf(path, sizeof(path), "%s/%s", folder, pattern);
-  return settings;
-}
-
 static void check_rest(const char *pattern, const weir_bytes *position,
                        const char *want) {
-  opened_source s = sources_open(OPS, settings_for(pattern), position);
+  opened_source s = sources_open(OPS, source_rig_settings(pattern, NULL, NULL), position);
   char *got = sources_read_text(&s, 100000);
   assert_string_equal(got, want);
   free(got);
@@ -53,7 +31,7 @@ static void check_rest(const char *pattern, const weir_bytes *position,
 
 /* Reads `batches` batches; where that ends. */
 static weir_bytes read_some(const char *pattern, int batches, const char *want) {
-  opened_source s = sources_open(OPS, settings_for(pattern), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings(pattern, NULL, NULL), NULL);
   char *got = sources_read_text(&s, batches);
   assert_string_equal(got, want);
   free(got);
@@ -65,7 +43,9 @@ static weir_bytes read_some(const char *pattern, int batches, const char *want) 
 static void check_refused(const char *pattern, const weir_bytes *position,
                           weir_status code, const char *part) {
   weir_error err = {0};
-  assert_int_equal(sources_open_error(OPS, settings_for(pattern), position, &err), code);
+  assert_int_equal(
+      sources_open_error(OPS, source_rig_settings(pattern, NULL, NULL), position, &err),
+      code);
   if (strstr(err.message, part) == NULL) fail_msg("%s, not '%s'", err.message, part);
 }
 
@@ -80,13 +60,13 @@ static char *rows(int first, int last) {
 
 static void put_rows(const char *name, int first, int last) {
   char *text = rows(first, last);
-  folder_put(folder, name, text);
+  folder_put(source_rig_folder, name, text);
   free(text);
 }
 
 static void add_rows(const char *name, int first, int last) {
   char *text = rows(first, last);
-  folder_add(folder, name, text);
+  folder_add(source_rig_folder, name, text);
   free(text);
 }
 
@@ -109,9 +89,9 @@ static void test_order_and_names(void **state) {
   put_rows("b.ndjson", 10, 14);
   put_rows("a.ndjson", 1, 4);
   put_rows("c.jsonl", 20, 20);
-  folder_put(folder, "empty.ndjson", "");
-  folder_put(folder, "blank.ndjson", "\n \n");
-  folder_link(folder, "a.ndjson", "link.ndjson");
+  folder_put(source_rig_folder, "empty.ndjson", "");
+  folder_put(source_rig_folder, "blank.ndjson", "\n \n");
+  folder_link(source_rig_folder, "a.ndjson", "link.ndjson");
   char *a = rows(1, 4), *b = rows(10, 14), *c = rows(20, 20), all[2000];
   snprintf(all, sizeof(all), "%s%s", a, b);
   check_rest("*.ndjson", NULL, all);
@@ -119,8 +99,8 @@ static void test_order_and_names(void **state) {
   check_rest("*.{ndjson,jsonl}", NULL, all);
   check_rest("[bl]*.ndjson", NULL, (snprintf(all, sizeof(all), "%s%s", b, a), all));
   char one[600], two[600];
-  snprintf(one, sizeof(one), "%s/b.ndjson", folder);
-  snprintf(two, sizeof(two), "%s/a*", folder);
+  snprintf(one, sizeof(one), "%s/b.ndjson", source_rig_folder);
+  snprintf(two, sizeof(two), "%s/a*", source_rig_folder);
   const char *const list[] = {"path",      one,     "path",        two,    "path", one,
                               "schema.id", "int64", "schema.name", "utf8", NULL};
   opened_source s = sources_open(OPS, list, NULL);
@@ -138,11 +118,12 @@ static void test_order_and_names(void **state) {
 static void test_every_position_continues(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 10);
-  folder_put(folder, "b.ndjson",
+  folder_put(source_rig_folder, "b.ndjson",
              "\r\n{\"id\":11,\"name\":\"n\"}\r\n\n{\"id\":12,\"name\":\"n\"}");
   put_rows("c.ndjson", 13, 18);
   for (int batches = 0; batches < 9; batches++) {
-    opened_source s = sources_open(OPS, settings_for("*.ndjson"), NULL);
+    opened_source s =
+        sources_open(OPS, source_rig_settings("*.ndjson", NULL, NULL), NULL);
     char *first = sources_read_text(&s, batches);
     weir_bytes position = sources_position(&s), again = {0};
     int n = 0;
@@ -171,7 +152,7 @@ static void test_seek_to_the_start(void **state) {
   (void)state;
   weir_bytes none = {0};
   put_rows("a.ndjson", 1, 5);
-  opened_source s = sources_open(OPS, settings_for("a.ndjson"), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings("a.ndjson", NULL, NULL), NULL);
   free(sources_read_text(&s, 1));
   sources_seek(&s, &none);
   char *got = sources_read_text(&s, 100), *want = rows(1, 5);
@@ -186,12 +167,12 @@ static void test_files_come_and_are_renamed(void **state) {
   put_rows("m.ndjson", 1, 3);
   put_rows("n.ndjson", 4, 12);
   weir_bytes position = read_rows("*.ndjson", 2, 1, 6);
-  folder_rename(folder, "m.ndjson", "z.ndjson"); /* done, under another name */
-  folder_rename(folder, "n.ndjson", "b.ndjson"); /* half-read */
+  folder_rename(source_rig_folder, "m.ndjson", "z.ndjson"); /* done, under another name */
+  folder_rename(source_rig_folder, "n.ndjson", "b.ndjson"); /* half-read */
   put_rows("c.ndjson", 13, 13);
   put_rows("x.ndjson", 14, 14);
   check_rest_rows("*.ndjson", &position, 7, 14);
-  folder_remove_file(folder, "z.ndjson"); /* done files may go */
+  folder_remove_file(source_rig_folder, "z.ndjson"); /* done files may go */
   check_rest_rows("*.ndjson", &position, 7, 14);
   put_rows("a.ndjson", 6, 6); /* new files may sort before what was read */
   check_rest_rows("*.ndjson", &position, 6, 14);
@@ -206,20 +187,20 @@ static void test_files_that_grow(void **state) {
   add_rows("a.ndjson", 4, 8);
   check_rest_rows("a.ndjson", &position, 4, 8);
   weir_bytes_release(&position);
-  folder_put(folder, "cut.ndjson",
+  folder_put(source_rig_folder, "cut.ndjson",
              "{\"id\":1,\"name\":\"n\"}\n{\"id\":2,\"name\":\"n\"}");
   position = read_rows("cut.ndjson", 10, 1, 2);
   check_rest("cut.ndjson", &position, "");
-  folder_add(folder, "cut.ndjson", "\n{\"id\":3}\n");
+  folder_add(source_rig_folder, "cut.ndjson", "\n{\"id\":3}\n");
   check_refused("cut.ndjson", &position, WEIR_E_BAD_DATA, "cut.ndjson grew behind");
   weir_bytes_release(&position);
   /* the same when the last row fills a batch, so that the end is not yet known */
-  folder_put(folder, "cut.ndjson",
+  folder_put(source_rig_folder, "cut.ndjson",
              "{\"id\":1,\"name\":\"n\"}\n\n{\"id\":2,\"name\":\"n\"}\n{\"id\":3,\"name\":"
              "\"n\"}");
   position = read_rows("cut.ndjson", 1, 1, 3);
   check_rest("cut.ndjson", &position, "");
-  folder_add(folder, "cut.ndjson", "4");
+  folder_add(source_rig_folder, "cut.ndjson", "4");
   check_refused("cut.ndjson", &position, WEIR_E_BAD_DATA, "cut.ndjson grew behind");
   weir_bytes_release(&position);
 }
@@ -228,17 +209,17 @@ static void test_files_that_change(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 30);
   weir_bytes position = read_rows("a.ndjson", 3, 1, 9);
-  folder_patch(folder, "a.ndjson", 6, "7"); /* within what was read */
+  folder_patch(source_rig_folder, "a.ndjson", 6, "7"); /* within what was read */
   check_refused("a.ndjson", &position, WEIR_E_BAD_DATA,
                 "a.ndjson changed since it was read");
-  folder_rename(folder, "a.ndjson", "b.ndjson");
+  folder_rename(source_rig_folder, "a.ndjson", "b.ndjson");
   check_refused("b.ndjson", &position, WEIR_E_BAD_DATA,
                 "b.ndjson changed since it was read");
-  folder_patch(folder, "b.ndjson", 6, "1");
+  folder_patch(source_rig_folder, "b.ndjson", 6, "1");
   check_rest_rows("b.ndjson", &position, 10, 30);
-  folder_cut(folder, "b.ndjson", 20);
+  folder_cut(source_rig_folder, "b.ndjson", 20);
   check_refused("b.ndjson", &position, WEIR_E_BAD_DATA, "b.ndjson became shorter");
-  folder_remove_file(folder, "b.ndjson");
+  folder_remove_file(source_rig_folder, "b.ndjson");
   put_rows("c.ndjson", 1, 1);
   check_refused("*.ndjson", &position, WEIR_E_NOT_FOUND, "a.ndjson is gone");
   weir_bytes_release(&position);
@@ -248,11 +229,11 @@ static void test_files_that_change(void **state) {
 static void test_windows(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 4000); /* some 95 KB */
-  opened_source s = sources_open(OPS, settings_for("a.ndjson"), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings("a.ndjson", NULL, NULL), NULL);
   free(sources_read_text(&s, 1200));
   weir_bytes position = sources_position(&s);
   sources_close(&s);
-  folder_patch(folder, "a.ndjson", FILE_WINDOW - 1, "~");
+  folder_patch(source_rig_folder, "a.ndjson", FILE_WINDOW - 1, "~");
   check_refused("a.ndjson", &position, WEIR_E_BAD_DATA, "changed since");
   weir_bytes_release(&position);
 }
@@ -263,17 +244,17 @@ static void test_rotation_and_restore(void **state) {
   weir_bytes position = read_rows("a.ndjson", 10, 1, 3);
   /* another file under the old name: new rows */
   put_rows("new", 4, 6);
-  folder_rename(folder, "a.ndjson", "kept.old");
-  folder_rename(folder, "new", "a.ndjson");
+  folder_rename(source_rig_folder, "a.ndjson", "kept.old");
+  folder_rename(source_rig_folder, "new", "a.ndjson");
   check_rest_rows("a.ndjson", &position, 4, 6);
   /* a copy with the same bytes under the old name: the file that was read, restored */
   put_rows("new", 1, 3);
-  folder_rename(folder, "new", "a.ndjson");
+  folder_rename(source_rig_folder, "new", "a.ndjson");
   check_rest("a.ndjson", &position, "");
   add_rows("a.ndjson", 4, 5);
   check_rest_rows("a.ndjson", &position, 4, 5);
   /* with the first one back beside it, its inode wins and the copy is a file of its own */
-  folder_rename(folder, "kept.old", "z.ndjson");
+  folder_rename(source_rig_folder, "kept.old", "z.ndjson");
   check_rest_rows("*.ndjson", &position, 1, 5);
   weir_bytes_release(&position);
 }
@@ -285,7 +266,7 @@ static void test_missing_files(void **state) {
   check_refused("no/*.ndjson", NULL, WEIR_E_NOT_FOUND, "no file matches");
   put_rows("a.ndjson", 1, 3);
   weir_bytes position = read_rows("a.ndjson", 10, 1, 3);
-  folder_remove_file(folder, "a.ndjson");
+  folder_remove_file(source_rig_folder, "a.ndjson");
   check_rest("a.ndjson", &position, ""); /* done and gone is nothing to complain of */
   check_rest("*.ndjson", &position, "");
   check_refused("b.ndjson", &position, WEIR_E_NOT_FOUND,
@@ -297,13 +278,13 @@ static void test_seek_with_files_gone(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 3);
   put_rows("b.ndjson", 4, 6);
-  opened_source s = sources_open(OPS, settings_for("*.ndjson"), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings("*.ndjson", NULL, NULL), NULL);
   weir_bytes none = {0};
   weir_error err = {0};
   free(sources_read_text(&s, 1));
   weir_bytes position = sources_position(&s);
   free(sources_read_text(&s, 1));
-  folder_remove_file(folder, "a.ndjson");
+  folder_remove_file(source_rig_folder, "a.ndjson");
   sources_seek(&s, &position); /* a.ndjson is covered by it */
   char *got = sources_read_text(&s, 100), *want = rows(4, 6);
   assert_string_equal(got, want);
@@ -318,8 +299,8 @@ static void test_bad_rows_name_the_file(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 2);
   add_rows("a.ndjson", 3, 4);
-  folder_add(folder, "a.ndjson", "{\"id\":true}\n{\"id\":6,\"name\":\"n\"}\n");
-  opened_source s = sources_open(OPS, settings_for("a.ndjson"), NULL);
+  folder_add(source_rig_folder, "a.ndjson", "{\"id\":true}\n{\"id\":6,\"name\":\"n\"}\n");
+  opened_source s = sources_open(OPS, source_rig_settings("a.ndjson", NULL, NULL), NULL);
   weir_batch *batch = NULL;
   weir_error err = {0};
   int32_t what = 0;
@@ -333,7 +314,7 @@ static void test_bad_rows_name_the_file(void **state) {
   assert_non_null(strstr(err.message, "a.ndjson: line 5, byte 82: column 'id'"));
   weir_bytes position = sources_position(&s);
   sources_close(&s);
-  folder_patch(folder, "a.ndjson", 86,
+  folder_patch(source_rig_folder, "a.ndjson", 86,
                "5   ,\"name\":\"n\"}\n{\"id\":6,\"name\":\"n\"}\n");
   check_rest_rows("a.ndjson", &position, 5, 6);
   weir_bytes_release(&position);
@@ -348,8 +329,8 @@ static void test_long_lines(void **state) {
   memcpy(text, "{\"id\":1,\"name\":\"", 16);
   memset(text + 16, 'x', n);
   strcpy(text + 16 + n, "\"}\n{\"id\":2,\"name\":\"n\"}\n");
-  folder_put(folder, "a.ndjson", text);
-  opened_source s = sources_open(OPS, settings_for("a.ndjson"), NULL);
+  folder_put(source_rig_folder, "a.ndjson", text);
+  opened_source s = sources_open(OPS, source_rig_settings("a.ndjson", NULL, NULL), NULL);
   weir_batch *batch = sources_read(&s);
   assert_int_equal(weir_batch_rows(batch), 2);
   const int32_t *offsets = weir_batch_array(batch)->children[1]->buffers[1];
@@ -385,7 +366,7 @@ static void test_ten_thousand_files(void **state) {
     snprintf(name, sizeof(name), "%05d.ndjson", i);
     put_rows(name, i, i);
   }
-  opened_source s = sources_open(OPS, settings_for("*.ndjson"), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings("*.ndjson", NULL, NULL), NULL);
   char *got = sources_read_text(&s, 9999), *want = rows(0, 9998);
   assert_string_equal(got, want);
   free(got);
@@ -437,22 +418,20 @@ static void test_refused_options(void **state) {
   };
   static const char *const files[] = {"x.csv", "x.parquet", "x.txt", "x.ndjson"};
   for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-    folder_put(folder, files[i], "{}\n");
+    folder_put(source_rig_folder, files[i], "{}\n");
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     bool stream = strcmp(cases[i].file, "-") == 0;
-    snprintf(path, sizeof(path), "%s%s%s", stream ? "" : folder, stream ? "" : "/",
-             cases[i].file);
+    snprintf(path, sizeof(path), "%s%s%s", stream ? "" : source_rig_folder,
+             stream ? "" : "/", cases[i].file);
     const char *const settings[] = {"path", path, cases[i].more[0], cases[i].more[1],
                                     NULL};
     refused_options(settings, cases[i].part);
   }
-  snprintf(path, sizeof(path), "%s/fifo.ndjson", folder);
+  snprintf(path, sizeof(path), "%s/fifo.ndjson", source_rig_folder);
   assert_int_equal(mkfifo(path, 0600), 0);
   const char *const fifo[] = {"path", path, "schema.id", "int8", NULL};
   refused_options(fifo, "is no regular file");
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

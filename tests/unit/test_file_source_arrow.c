@@ -14,23 +14,10 @@
 #include <cmocka.h>
 
 #include "../../connectors/file/source.h"
-#include "support/folder.h"
 #include "support/rows.h"
-#include "support/sources.h"
+#include "support/source_rig.h"
 
 #define OPS &weir_file_source_ops
-
-static char folder[FOLDER_PATH];
-
-static int make_folder(void **state) {
-  (void)state;
-  return folder_make(folder);
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  return folder_remove(folder);
-}
 
 /* A batch with ids first .. last; none when first > last. */
 static weir_batch *make_batch(const char *spec, int first, int last) {
@@ -56,7 +43,7 @@ static void put_batches(const char *name, bool file, const char *spec, const int
   char path[600];
   struct ArrowIpcOutputStream stream = {0};
   struct ArrowIpcWriter writer = {0};
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
+  snprintf(path, sizeof(path), "%s/%s", source_rig_folder, name);
   FILE *f = fopen(path, "wb");
   assert_non_null(f);
   assert_int_equal(ArrowIpcOutputStreamInitFile(&stream, f, 1), NANOARROW_OK);
@@ -89,7 +76,7 @@ static const int some[] = {1, 4, 5, 5, 1, 0, 6, 12}; /* the third is empty */
 static const char *const *settings_for(const char *pattern, const char *batch_rows) {
   static char path[600];
   static const char *settings[5];
-  snprintf(path, sizeof(path), "%s/%s", folder, pattern);
+  snprintf(path, sizeof(path), "%s/%s", source_rig_folder, pattern);
   settings[0] = "path";
   settings[1] = path;
   settings[2] = batch_rows ? "batch_rows" : NULL;
@@ -174,9 +161,9 @@ static void test_files_that_change(void **state) {
   free(sources_read_text(&s, 1));
   weir_bytes position = sources_position(&s);
   sources_close(&s);
-  folder_rename(folder, "a.arrows", "z.arrows");
+  folder_rename(source_rig_folder, "a.arrows", "z.arrows");
   check_rest("z.arrows", NULL, &position, 5, 12);
-  folder_add(folder, "z.arrows", "x");
+  folder_add(source_rig_folder, "z.arrows", "x");
   check_refused("z.arrows", &position, WEIR_E_BAD_DATA, "z.arrows changed its size");
   weir_bytes_release(&position);
 }
@@ -196,7 +183,7 @@ static void test_files_must_agree(void **state) {
   assert_null(batch);
   sources_close(&s);
   char path[600];
-  snprintf(path, sizeof(path), "%s/a.arrow", folder);
+  snprintf(path, sizeof(path), "%s/a.arrow", source_rig_folder);
   const char *const given[] = {"path", path, "schema.id", "utf8", NULL};
   s = sources_open(OPS, given, NULL);
   assert_int_equal(weir_file_source_ops.read(&s.source, NULL, &what, &batch, &err),
@@ -207,11 +194,12 @@ static void test_files_must_agree(void **state) {
 static void test_broken_files(void **state) {
   (void)state;
   put_batches("a.arrow", true, SPEC, some, 4);
-  folder_put(folder, "text.arrow", "this is no Arrow file at all, it is just some text");
+  folder_put(source_rig_folder, "text.arrow",
+             "this is no Arrow file at all, it is just some text");
   check_refused("text.arrow", NULL, WEIR_E_BAD_DATA, "text.arrow");
-  folder_put(folder, "empty.arrow", "");
+  folder_put(source_rig_folder, "empty.arrow", "");
   check_refused("empty.arrow", NULL, WEIR_E_BAD_DATA, "empty.arrow");
-  folder_cut(folder, "a.arrow", 700);
+  folder_cut(source_rig_folder, "a.arrow", 700);
   opened_source s = {0};
   weir_error err = {0};
   weir_status status = weir_options_new(
@@ -232,8 +220,6 @@ static void test_broken_files(void **state) {
   assert_non_null(strstr(err.message, "a.arrow"));
   sources_close(&s);
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

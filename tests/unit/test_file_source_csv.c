@@ -12,46 +12,10 @@
 #include <cmocka.h>
 
 #include "../../connectors/file/source.h"
-#include "support/folder.h"
 #include "support/rows.h"
-#include "support/sources.h"
+#include "support/source_rig.h"
 
 #define OPS &weir_file_source_ops
-
-static char folder[FOLDER_PATH];
-
-static int make_folder(void **state) {
-  (void)state;
-  return folder_make(folder);
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  return folder_remove(folder);
-}
-
-static const char *const *settings_for(const char *pattern, const char *name,
-                                       const char *value) {
-  static char path[600];
-  static const char *settings[12];
-  const char *const fixed[] = {"path",        path,   "schema.id",  "int64",
-                               "schema.name", "utf8", "batch_rows", "3"};
-  snprintf(path, sizeof(path), "%s/%s", folder, pattern);
-  memcpy(settings, fixed, sizeof(fixed));
-  settings[8] = name;
-  settings[9] = value;
-  return settings;
-}
-
-/* What is left behind `position`; with the position reached in *end, if asked for. */
-static char *read_rest(const char *pattern, const weir_bytes *position, int batches,
-                       weir_bytes *end) {
-  opened_source s = sources_open(OPS, settings_for(pattern, NULL, NULL), position);
-  char *got = sources_read_text(&s, batches);
-  if (end != NULL) *end = sources_position(&s);
-  sources_close(&s);
-  return got;
-}
 
 static void release(weir_bytes *bytes) {
   if (bytes->release != NULL) bytes->release(bytes);
@@ -59,7 +23,7 @@ static void release(weir_bytes *bytes) {
 
 static void check_all(const char *pattern, const char *name, const char *value,
                       const char *want) {
-  opened_source s = sources_open(OPS, settings_for(pattern, name, value), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings(pattern, name, value), NULL);
   char *got = sources_read_text(&s, 1000);
   assert_string_equal(got, want);
   free(got);
@@ -70,21 +34,21 @@ static void test_names_and_options(void **state) {
   (void)state;
   const char *want = "{\"id\":1,\"name\":\"a,b\"}\n{\"id\":2,\"name\":null}\n";
   weir_error err = {0};
-  folder_put(folder, "x.csv", "name,id\r\n\"a,b\",1\r\n,2\r\n");
-  folder_put(folder, "x.tsv", "id\tname\n1\ta,b\n2\t\n");
-  folder_put(folder, "x.txt", "id;name\n1;a,b\n2;\n");
-  folder_put(folder, "y.csv", "id|name\n1|a,b\n2|NA\n");
-  folder_put(folder, "z.csv", "1,\"a,b\"\n2,\n");
+  folder_put(source_rig_folder, "x.csv", "name,id\r\n\"a,b\",1\r\n,2\r\n");
+  folder_put(source_rig_folder, "x.tsv", "id\tname\n1\ta,b\n2\t\n");
+  folder_put(source_rig_folder, "x.txt", "id;name\n1;a,b\n2;\n");
+  folder_put(source_rig_folder, "y.csv", "id|name\n1|a,b\n2|NA\n");
+  folder_put(source_rig_folder, "z.csv", "1,\"a,b\"\n2,\n");
   check_all("x.csv", NULL, NULL, want);
   check_all("x.tsv", NULL, NULL, want);
   check_all("z.csv", "csv.header", "false", want);
   assert_int_equal(
-      sources_open_error(OPS, settings_for("x.[ct]sv", NULL, NULL), NULL, &err),
+      sources_open_error(OPS, source_rig_settings("x.[ct]sv", NULL, NULL), NULL, &err),
       WEIR_E_INVALID_CONFIG);
   assert_non_null(strstr(err.message, "another format than the files before it"));
-  assert_int_equal(
-      sources_open_error(OPS, settings_for("x.[ct]sv", "format", "csv"), NULL, &err),
-      WEIR_E_INVALID_CONFIG);
+  assert_int_equal(sources_open_error(
+                       OPS, source_rig_settings("x.[ct]sv", "format", "csv"), NULL, &err),
+                   WEIR_E_INVALID_CONFIG);
   assert_non_null(strstr(err.message, "another delimiter than the files before it"));
 }
 
@@ -94,14 +58,14 @@ static void test_every_position_continues(void **state) {
   char text[4000], *p = text;
   p += sprintf(p, "\xef\xbb\xbfname,x,id\r\n");
   for (int i = 0; i < 20; i++) p += sprintf(p, "\"n\r\n%d\",\"\",%d\r\n", i, i);
-  folder_put(folder, "a.csv", text);
-  folder_put(folder, "b.csv", "id,name\n100,x\n101,y\n102,z\n103,w");
-  char *all = read_rest("*.csv", NULL, 1000, NULL);
+  folder_put(source_rig_folder, "a.csv", text);
+  folder_put(source_rig_folder, "b.csv", "id,name\n100,x\n101,y\n102,z\n103,w");
+  char *all = source_rig_read("*.csv", NULL, 1000, NULL);
   assert_non_null(strstr(all, "{\"id\":19,\"name\":\"n\\r\\n19\"}\n{\"id\":100,"));
   for (int batches = 1; batches < 10; batches++) {
     weir_bytes position = {0};
-    char *begin = read_rest("*.csv", NULL, batches, &position);
-    char *rest = read_rest("*.csv", &position, 1000, NULL);
+    char *begin = source_rig_read("*.csv", NULL, batches, &position);
+    char *rest = source_rig_read("*.csv", &position, 1000, NULL);
     size_t n = strlen(begin);
     assert_memory_equal(all, begin, n);
     assert_string_equal(all + n, rest);
@@ -115,23 +79,21 @@ static void test_every_position_continues(void **state) {
 static void test_files_that_grow(void **state) {
   (void)state;
   weir_bytes position = {0}, later = {0};
-  folder_put(folder, "a.csv", "\n");
-  char *got = read_rest("a.csv", NULL, 1000, &position);
+  folder_put(source_rig_folder, "a.csv", "\n");
+  char *got = source_rig_read("a.csv", NULL, 1000, &position);
   assert_string_equal(got, "");
   free(got);
-  folder_add(folder, "a.csv", "id,name\n1,a\n");
-  got = read_rest("a.csv", &position, 1000, &later);
+  folder_add(source_rig_folder, "a.csv", "id,name\n1,a\n");
+  got = source_rig_read("a.csv", &position, 1000, &later);
   assert_string_equal(got, "{\"id\":1,\"name\":\"a\"}\n");
   free(got);
-  folder_add(folder, "a.csv", "2,\"b\nc\"\n");
-  got = read_rest("a.csv", &later, 1000, NULL);
+  folder_add(source_rig_folder, "a.csv", "2,\"b\nc\"\n");
+  got = source_rig_read("a.csv", &later, 1000, NULL);
   assert_string_equal(got, "{\"id\":2,\"name\":\"b\\nc\"}\n");
   free(got);
   release(&position);
   release(&later);
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -13,29 +13,16 @@
 #include <cmocka.h>
 
 #include "../../connectors/file/source_follow.h"
-#include "support/folder.h"
 #include "support/rows.h"
-#include "support/sources.h"
+#include "support/source_rig.h"
 
 #define OPS &weir_file_source_ops
-
-static char folder[FOLDER_PATH];
-
-static int make_folder(void **state) {
-  (void)state;
-  return folder_make(folder);
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  return folder_remove(folder);
-}
 
 static const char *const *settings_for(const char *pattern) {
   static char path[600];
   static const char *settings[] = {"path",   path,     "schema.id", "int64", "format",
                                    "ndjson", "follow", "true",      NULL};
-  snprintf(path, sizeof(path), "%s/%s", folder, pattern);
+  snprintf(path, sizeof(path), "%s/%s", source_rig_folder, pattern);
   return settings;
 }
 
@@ -43,7 +30,7 @@ static const char *const *csv_for(const char *pattern) {
   static char path[600];
   static const char *settings[] = {"path",   path,   "schema.id", "int64",
                                    "follow", "true", NULL};
-  snprintf(path, sizeof(path), "%s/%s", folder, pattern);
+  snprintf(path, sizeof(path), "%s/%s", source_rig_folder, pattern);
   return settings;
 }
 
@@ -90,7 +77,7 @@ static void again(opened_source *s, const char *pattern) {
 static void add(const char *name, int id) {
   char text[40];
   snprintf(text, sizeof(text), "{\"id\":%d}\n", id);
-  folder_add(folder, name, text);
+  folder_add(source_rig_folder, name, text);
 }
 
 static void test_lines_as_they_are_ended(void **state) {
@@ -98,23 +85,23 @@ static void test_lines_as_they_are_ended(void **state) {
   opened_source s = sources_open(OPS, settings_for("*.log"), NULL);
   check_ids(&s, "");
   add("a.log", 1);
-  folder_add(folder, "a.log", "{\"id\":");
-  folder_add(folder, "b.log", "{\"id\"");
+  folder_add(source_rig_folder, "a.log", "{\"id\":");
+  folder_add(source_rig_folder, "b.log", "{\"id\"");
   check_ids(&s, "1 ");
   check_ids(&s, "");
-  folder_add(folder, "a.log", "2}\n");
-  folder_add(folder, "b.log", ":3}");
+  folder_add(source_rig_folder, "a.log", "2}\n");
+  folder_add(source_rig_folder, "b.log", ":3}");
   check_ids(&s, "2 ");
   again(&s, "*.log");
   check_ids(&s, "");
-  folder_add(folder, "b.log", "\r");
+  folder_add(source_rig_folder, "b.log", "\r");
   check_ids(&s, "");
-  folder_add(folder, "b.log", "\n\n");
+  folder_add(source_rig_folder, "b.log", "\n\n");
   check_ids(&s, "3 ");
-  folder_remove_file(folder, "b.log"); /* read to its end, blanks and all */
+  folder_remove_file(source_rig_folder, "b.log"); /* read to its end, blanks and all */
   for (int i = 0; i < 10; i++) check_ids(&s, "");
   add("a.log", 4);
-  folder_rename(folder, "a.log", "a.log.1");
+  folder_rename(source_rig_folder, "a.log", "a.log.1");
   add("a.log", 5);
   again(&s, "*.log");
   check_ids(&s, "4 5 ");
@@ -124,17 +111,17 @@ static void test_lines_as_they_are_ended(void **state) {
 static void test_csv(void **state) {
   (void)state;
   opened_source s = sources_open(OPS, csv_for("a.csv"), NULL);
-  folder_put(folder, "a.csv", "i");
+  folder_put(source_rig_folder, "a.csv", "i");
   check_ids(&s, "");
-  folder_add(folder, "a.csv", "d\n");
+  folder_add(source_rig_folder, "a.csv", "d\n");
   check_ids(&s, "");
-  folder_add(folder, "a.csv", "1\n\"2");
+  folder_add(source_rig_folder, "a.csv", "1\n\"2");
   check_ids(&s, "1 ");
-  folder_add(folder, "a.csv", "\"\n");
+  folder_add(source_rig_folder, "a.csv", "\"\n");
   check_ids(&s, "2 ");
-  folder_rename(folder, "a.csv", "a-1.csv");
-  folder_put(folder, "a.csv", "id\n3\n");
-  folder_add(folder, "a-1.csv", "4\n");
+  folder_rename(source_rig_folder, "a.csv", "a-1.csv");
+  folder_put(source_rig_folder, "a.csv", "id\n3\n");
+  folder_add(source_rig_folder, "a-1.csv", "4\n");
   weir_bytes position = sources_position(&s);
   sources_close(&s);
   s = sources_open(OPS, csv_for("a.csv"), &position);
@@ -152,7 +139,7 @@ static void test_seek(void **state) {
   check_ids(&s, "1 ");
   weir_bytes position = sources_position(&s);
   add("a.log", 2);
-  folder_rename(folder, "a.log", "a.log.1");
+  folder_rename(source_rig_folder, "a.log", "a.log.1");
   add("a.log", 3);
   check_ids(&s, "2 3 ");
   sources_seek(&s, &position);
@@ -175,8 +162,8 @@ static void test_cut_under_the_eyes(void **state) {
   weir_bytes position = sources_position(&s);
   sources_seek(&s, &position); /* scans */
   weir_bytes_release(&position);
-  folder_put(folder, "a.log.1", "{\"id\":1}\n{\"id\":2}\n");
-  folder_cut(folder, "a.log", 0);
+  folder_put(source_rig_folder, "a.log.1", "{\"id\":1}\n{\"id\":2}\n");
+  folder_cut(source_rig_folder, "a.log", 0);
   add("a.log", 3);
   add("a.log", 4);
   add("a.log", 5);
@@ -188,7 +175,7 @@ static void test_cut_under_the_eyes(void **state) {
   position = sources_position(&s);
   sources_seek(&s, &position);
   weir_bytes_release(&position);
-  folder_cut(folder, "a.log", 0); /* without a copy */
+  folder_cut(source_rig_folder, "a.log", 0); /* without a copy */
   weir_status status = WEIR_OK;
   for (int i = 0; status == WEIR_OK && i < 9; i++) {
     status = read_on(&s, ids, sizeof(ids), &err);
@@ -204,14 +191,14 @@ static void test_folder_comes_late_and_goes(void **state) {
   char path[600];
   opened_source s = sources_open(OPS, settings_for("late/*.log"), NULL);
   check_ids(&s, "");
-  snprintf(path, sizeof(path), "%s/late", folder);
+  snprintf(path, sizeof(path), "%s/late", source_rig_folder);
   assert_int_equal(mkdir(path, 0700), 0);
   add("late/a.log", 1);
   check_ids(&s, "1 ");
-  folder_rename(folder, "late", "away");
+  folder_rename(source_rig_folder, "late", "away");
   for (int i = 0; i < 10; i++) check_ids(&s, "");
   again(&s, "late/*.log");
-  folder_rename(folder, "away", "late");
+  folder_rename(source_rig_folder, "away", "late");
   add("late/a.log", 2);
   check_ids(&s, "2 ");
   sources_close(&s);
@@ -221,7 +208,7 @@ static void test_what_comes_must_fit(void **state) {
   (void)state;
   char ids[200];
   weir_error err = {0};
-  folder_put(folder, "a.csv", "id\n1\n");
+  folder_put(source_rig_folder, "a.csv", "id\n1\n");
   opened_source s = sources_open(OPS, csv_for("a.{csv,ndjson}"), NULL);
   check_ids(&s, "1 ");
   add("a.ndjson", 2);
@@ -247,7 +234,8 @@ static void test_thousands_come_and_go(void **state) {
   char *ids = malloc(200000);
   weir_error err = {0};
   assert_non_null(ids);
-  folder_put(folder, "stays.log", "\n"); /* an empty folder would not be believed */
+  folder_put(source_rig_folder, "stays.log",
+             "\n"); /* an empty source_rig_folder would not be believed */
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof(name), "%d-%d.log", round, i);
@@ -259,7 +247,7 @@ static void test_thousands_come_and_go(void **state) {
     assert_int_equal(n, 5000);
     for (int i = 0; i < 5000; i++) {
       snprintf(name, sizeof(name), "%d-%d.log", round, i);
-      folder_remove_file(folder, name);
+      folder_remove_file(source_rig_folder, name);
     }
     for (int i = 0; i < 5; i++) check_ids(&s, "");
     weir_bytes position = sources_position(&s);
@@ -270,8 +258,6 @@ static void test_thousands_come_and_go(void **state) {
   free(ids);
   sources_close(&s);
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

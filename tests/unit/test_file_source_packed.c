@@ -16,25 +16,10 @@
 
 #include "../../connectors/file/source.h"
 #include "../../connectors/file/source_input.h"
-#include "support/folder.h"
 #include "support/rows.h"
-#include "support/sources.h"
+#include "support/source_rig.h"
 
 #define OPS &weir_file_source_ops
-#define WHOLE_BLOCK ((size_t)1 << 20)
-
-static char folder[FOLDER_PATH];
-
-static int make_folder(void **state) {
-  (void)state;
-  return folder_make(folder);
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  file_reader_set_block(WHOLE_BLOCK);
-  return folder_remove(folder);
-}
 
 struct bytes {
   uint8_t data[16384];
@@ -74,33 +59,11 @@ typedef void (*pack_fn)(struct bytes *to, const char *text, size_t size);
 
 static void put(const char *name, const void *data, size_t size) {
   char path[600];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
+  snprintf(path, sizeof(path), "%s/%s", source_rig_folder, name);
   FILE *f = fopen(path, "wb");
   assert_non_null(f);
   assert_int_equal(fwrite(data, 1, size, f), size);
   assert_int_equal(fclose(f), 0);
-}
-
-static const char *const *settings_for(const char *name, const char *more,
-                                       const char *value) {
-  static char path[600];
-  static const char *settings[12];
-  const char *const fixed[] = {"path",        path,   "schema.id",  "int64",
-                               "schema.name", "utf8", "batch_rows", "3"};
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  memcpy(settings, fixed, sizeof(fixed));
-  settings[8] = more;
-  settings[9] = value;
-  return settings;
-}
-
-static char *read_all(const char *name, const weir_bytes *position, int batches,
-                      weir_bytes *end) {
-  opened_source s = sources_open(OPS, settings_for(name, NULL, NULL), position);
-  char *got = sources_read_text(&s, batches);
-  if (end != NULL) *end = sources_position(&s);
-  sources_close(&s);
-  return got;
 }
 
 /* Reads until it fails, which it must, as bad data that names the file; the number of batches before. */
@@ -110,7 +73,7 @@ static int read_broken(const char *name, const char *more, const char *value,
   int32_t what = 0;
   int n = 0;
   *err = (weir_error){0};
-  opened_source s = sources_open(OPS, settings_for(name, more, value), NULL);
+  opened_source s = sources_open(OPS, source_rig_settings(name, more, value), NULL);
   while (weir_file_source_ops.read(&s.source, NULL, &what, &batch, err) == WEIR_OK) {
     assert_int_not_equal(what, WEIR_READ_END);
     weir_batch_unref(batch);
@@ -155,14 +118,14 @@ static void test_every_position_continues(void **state) {
     snprintf(name, sizeof(name), "x.%s%s", csv ? "csv" : "ndjson",
              packs[k / 2].extension);
     put(name, packed.data, packed.size);
-    file_reader_set_block(WHOLE_BLOCK);
-    char *all = read_all(csv ? "plain.csv" : "plain.ndjson", NULL, 1000, NULL);
+    file_reader_set_block(SOURCE_RIG_BLOCK);
+    char *all = source_rig_read(csv ? "plain.csv" : "plain.ndjson", NULL, 1000, NULL);
     assert_non_null(strstr(all, "{\"id\":19,\"name\":\"n\\r\\n19\"}\n"));
     for (int batches = 0; batches < 9; batches++) {
       weir_bytes position = {0};
-      file_reader_set_block(batches & 1 ? 32 : WHOLE_BLOCK);
-      char *begin = read_all(name, NULL, batches, &position);
-      char *rest = read_all(name, &position, 1000, NULL);
+      file_reader_set_block(batches & 1 ? 32 : SOURCE_RIG_BLOCK);
+      char *begin = source_rig_read(name, NULL, batches, &position);
+      char *rest = source_rig_read(name, &position, 1000, NULL);
       size_t n = strlen(begin);
       assert_memory_equal(all, begin, n);
       assert_string_equal(all + n, rest);
@@ -218,7 +181,7 @@ static void test_padding_and_windows(void **state) {
   add_gzip(&padded, row, strlen(row));
   add(&padded, zeros, sizeof(zeros));
   put("x.jsonl.gz", padded.data, padded.size);
-  char *got = read_all("x.jsonl.gz", NULL, 1000, NULL);
+  char *got = source_rig_read("x.jsonl.gz", NULL, 1000, NULL);
   assert_string_equal(got, row);
   free(got);
   add(&padded, "x", 1);
@@ -232,7 +195,7 @@ static void test_padding_and_windows(void **state) {
   add_zstd(&skips, row, strlen(row));
   add(&skips, skippable, sizeof(skippable));
   put("s.ndjson.zst", skips.data, skips.size);
-  got = read_all("s.ndjson.zst", NULL, 1000, NULL);
+  got = source_rig_read("s.ndjson.zst", NULL, 1000, NULL);
   assert_string_equal(got, row);
   free(got);
 }
@@ -249,7 +212,7 @@ static void test_members_of_a_byte_fill_a_call(void **state) {
     file_input *input = NULL;
     for (int i = 0; i < MEMBERS; i++) packs[k].pack(&all, i % 5 ? "x" : "", i % 5 > 0);
     put("x", all.data, all.size);
-    snprintf(path, sizeof(path), "%s/x", folder);
+    snprintf(path, sizeof(path), "%s/x", source_rig_folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(
@@ -277,10 +240,11 @@ static void test_a_file_that_changed(void **state) {
   weir_error err = {0};
   add_gzip(&packed, text, size);
   put("x.ndjson.gz", packed.data, packed.size);
-  free(read_all("x.ndjson.gz", NULL, 2, &position));
+  free(source_rig_read("x.ndjson.gz", NULL, 2, &position));
   add_gzip(&packed, text, size);
   put("x.ndjson.gz", packed.data, packed.size);
-  sources_open_error(OPS, settings_for("x.ndjson.gz", NULL, NULL), &position, &err);
+  sources_open_error(OPS, source_rig_settings("x.ndjson.gz", NULL, NULL), &position,
+                     &err);
   assert_int_equal(err.code, WEIR_E_BAD_DATA);
   assert_non_null(strstr(err.message, "changed its size"));
   position.release(&position);
@@ -308,15 +272,15 @@ static void test_every_edge(void **state) {
     put(name, gzip.data, gzip.size);
     snprintf(name, sizeof(name), "%s.zst", names[k]);
     put(name, zstd.data, zstd.size);
-    file_reader_set_block(WHOLE_BLOCK);
-    char *want = read_all(names[k], NULL, 1000, NULL);
+    file_reader_set_block(SOURCE_RIG_BLOCK);
+    char *want = source_rig_read(names[k], NULL, 1000, NULL);
     assert_non_null(strstr(want, "\"id\":5,\"name\":\"\xf0\x9f\x98\x80\"}\n"));
     for (size_t block = 1; block <= size + 1; block++) {
       for (size_t kind = 0; kind < 3; kind++) {
         snprintf(name, sizeof(name), "%s%s", names[k],
                  kind == 0 ? "" : packs[kind - 1].extension);
         file_reader_set_block(block);
-        char *got = read_all(name, NULL, 1000, NULL);
+        char *got = source_rig_read(name, NULL, 1000, NULL);
         assert_string_equal(got, want);
         free(got);
       }
@@ -324,8 +288,6 @@ static void test_every_edge(void **state) {
     free(want);
   }
 }
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
