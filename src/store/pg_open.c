@@ -184,14 +184,18 @@ static weir_status pg_held(pg_store *store, const pg_who *who, weir_error *err) 
       store->sql.path, store->pipeline, who->owner, (double)who->ms_left / 1000);
 }
 
-/* Within the transaction: the row is there, expired, and locked. */
-static weir_status pg_lock_lease(pg_store *store, weir_error *err) {
+/* Within the transaction: the row is there, expired, and locked. *lost: it had to be made, and must not
+ * have been missing. */
+static weir_status pg_lock_lease(pg_store *store, bool *lost, weir_error *err) {
   pg_who who = {0};
   bool free_now = false;
   uint64_t one = 0;
   BASE_TRY(pg_query(&store->sql, PG_LEASE_WHO, NULL, 0, pg_who_row, &who, err));
   if (who.ms_left > 0) return pg_held(store, &who, err);
   sql_value first[] = {sql_int(0), sql_int(0)};
+  /* A pipeline that has a deployment has a lease: else numbers would be given a second time. */
+  if (!who.found)
+    BASE_TRY(sql_get_ints(&store->sql, SQL_META_READ, NULL, 0, &one, 1, lost, err));
   /* Only then: it would wait for whoever has the row locked. */
   if (!who.found)
     BASE_TRY(
@@ -221,13 +225,30 @@ static weir_status pg_set_aside(pg_store *store, weir_error *err) {
   return WEIR_OK;
 }
 
+/* The lease as it was. A new deployment begins also where it is damaged or missing. Nobody can say then what
+ * tokens were given; those counted up from 1, so microseconds since 1970 are far beyond. */
+static weir_status pg_read_lease(pg_store *store, bool lost, bool anew, uint64_t *token,
+                                 uint64_t *last, weir_error *err) {
+  weir_status status =
+      lost ? WEIR_E_CORRUPT : sql_read_lease(&store->sql, token, last, err);
+  if (status != WEIR_E_CORRUPT) return status;
+  if (lost)
+    weir_error_set(err, status, 0, "checkpoint store %s: pipeline %s has no lease row%s",
+                   store->sql.path, store->pipeline, sql_damaged);
+  if (!anew) return status;
+  *token = (uint64_t)base_clock_wall() / 1000;
+  *last = 0;
+  return WEIR_OK;
+}
+
 static weir_status pg_take(pg_store *store, bool anew, weir_error *err) {
   uint64_t token = 0, last = 0;
+  bool lost = false;
   uint8_t deployment[BASE_UUID_SIZE];
   char host[100] = {0}, owner[160];
   BASE_TRY(base_uuid_new(deployment, err));
-  BASE_TRY(pg_lock_lease(store, err));
-  BASE_TRY(sql_read_lease(&store->sql, &token, &last, err));
+  BASE_TRY(pg_lock_lease(store, &lost, err));
+  BASE_TRY(pg_read_lease(store, lost, anew, &token, &last, err));
   store->sql.token = token + 1;
   store->sql.last_attempt = last;
   sql_value lease[] = {sql_int(token + 1), sql_int(last)};

@@ -132,8 +132,9 @@ weir_status sql_read_lease(sql_store *store, uint64_t *token, uint64_t *last,
   lease_ctx lease = {.store = store};
   BASE_TRY(store->driver->query(store, SQL_LEASE_READ, NULL, 0, lease_row, &lease, err));
   if (!lease.found)
-    return weir_error_set(err, WEIR_E_CORRUPT, 0, "checkpoint store %s has no lease row",
-                          store->path);
+    return weir_error_set(err, WEIR_E_CORRUPT, 0,
+                          "checkpoint store %s has no lease row%s", store->path,
+                          sql_damaged);
   *token = lease.token;
   *last = lease.last;
   return WEIR_OK;

@@ -130,6 +130,30 @@ static void test_pipelines_do_not_meet(void **state) {
   weir_store_close(other);
 }
 
+/* It says so, and a new deployment is the way out; an owner of before is fenced by it. */
+static void test_a_damaged_lease(void **state) {
+  stores_fixture *f = *state;
+  weir_store_postgres where = stores_where();
+  static const char *const damages[] = {
+      "UPDATE weir.lease SET token=0", "UPDATE weir.lease SET token=9223372036854775807",
+      "UPDATE weir.lease SET sum='\\x00'", "DELETE FROM weir.lease"};
+  uint64_t before = stores_token(f);
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  for (size_t i = 0; i < BASE_COUNT(damages); i++) {
+    stores_close(f);
+    stores_sql(damages[i]);
+    where.new_deployment = 0;
+    assert_int_equal(open_again(f, where), WEIR_E_CORRUPT);
+    stores_assert_message(f, "--new-deployment");
+    where.new_deployment = 1;
+    OK(weir_store_open_postgres(&where, &f->store, &f->err));
+    assert_true(stores_token(f) > before);
+    if (i + 1 < BASE_COUNT(damages)) before = stores_token(f);
+    OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+    stores_reopen(f);
+  }
+}
+
 static void test_a_new_deployment_sets_the_old_one_aside(void **state) {
   stores_fixture *f = *state;
   weir_store_postgres where = stores_where();
@@ -290,6 +314,7 @@ int main(void) {
       ONE(test_the_keeper_renews),
       ONE(test_a_lock_that_does_not_come),
       ONE(test_pipelines_do_not_meet),
+      ONE(test_a_damaged_lease),
       ONE(test_a_new_deployment_sets_the_old_one_aside),
       ONE(test_a_reader_beside_the_owner),
       ONE(test_damage_shows),
