@@ -5,6 +5,7 @@ A family is a log and what its rotation leaves. Half of them are named by the pa
 (`wide*`), half without (`narrow?.log`): those must have been seen before they are rotated first.
 """
 
+import gzip
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import signal
 import threading
 import time
 
+import pyarrow as pa
 from harness import Case, killed, wait_until
 
 
@@ -178,3 +180,43 @@ class Followed(Case):
         lost = [i for i in range(want) if i not in count]
         twice = [i for i, n in count.items() if n > 1]
         assert not lost and not twice and len(count) == want, f"of {want} rows lost {lost}, doubled {twice}"
+
+
+class MovedIn(Followed):
+    """Compressed or Arrow files, which are moved into place complete, while the pipeline is killed."""
+
+    def __init__(self, folder, binary, seed, files, extension):
+        super().__init__(folder, binary, seed, files)
+        text = self.pipeline.read_text().replace("[in/narrow?.log, in/wide*]", f"in/*{extension}")
+        if "ndjson" not in extension:
+            text = text.replace("    format: ndjson\n    schema", "    format: arrow\n    schema")
+        self.pipeline.write_text(text)
+        self.writer = Mover(self.inbox, seed, files, extension)
+
+
+class Mover(Writer):
+    def __init__(self, folder, seed, files, extension):
+        self.extension = extension
+        super().__init__(folder, seed, files, families=0, pause=0.02)
+        self.step()
+
+    def step(self):
+        rows = [row(i) for i in range(self.rows, self.rows + self.rng.randint(1, 400))]
+        data = "".join(rows).encode()
+        if self.extension.startswith(".arrow"):
+            data = arrow_stream(rows)
+        if self.extension.endswith(".gz"):
+            half = len(data) // 2
+            data = gzip.compress(data[:half]) + gzip.compress(data[half:])
+        (self.folder / "coming").write_bytes(data)
+        (self.folder / "coming").rename(self.folder / f"{self.parts:05d}{self.extension}")
+        self.parts += 1
+        self.rows += len(rows)
+
+
+def arrow_stream(rows):
+    table = pa.Table.from_pylist([json.loads(text) for text in rows])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    return sink.getvalue().to_pybytes()
