@@ -34,8 +34,9 @@ static const weir_option options[] = {
      "a file, a glob (* ? [..] {a,b}) or a list of them, read in the order of their "
      "paths; or - alone for standard input, which only best_effort allows"},
     {"format", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
-     "ndjson, csv or arrow (IPC, file or stream); default by extension: .ndjson .jsonl, "
-     ".csv .tsv, .arrow .arrows .feather, each also with .gz or .zst"},
+     "ndjson, csv, arrow (IPC, file or stream) or parquet; default by extension: .ndjson "
+     ".jsonl, .csv .tsv, .arrow .arrows .feather, each also with .gz or .zst, and "
+     ".parquet"},
     {"compression", WEIR_OPT_STRING, 0, "auto", 0, 0, NULL,
      "auto (by extension: .gz .zst), gzip, zstd or none. Checksums are verified, and a "
      "compressed file must be complete when it appears"},
@@ -47,7 +48,9 @@ static const weir_option options[] = {
      "20480 rows or 8 MiB of the first 16 files, once for all runs of the deployment; a "
      "column that turns up later is bad data then, never left out in silence"},
     {"batch_rows", WEIR_OPT_INT, 0, "16384", 1, 1048576, NULL,
-     "rows of a full batch; batches of Arrow files are cut only when it is given"},
+     "rows of a full batch; batches of Arrow files are cut only when it is given, and "
+     "none "
+     "of a Parquet file goes beyond a row group"},
     {"max_line", WEIR_OPT_SIZE, 0, "64MiB", 1024, INT64_C(1) << 30, NULL,
      "a longer line is an error"},
     {"csv.header", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL,
@@ -61,7 +64,8 @@ static const weir_option options[] = {
     {"follow", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL,
      "never end: go on with files that come, grow and are rotated; a line is read once "
      "its "
-     "line end is there, and compressed and Arrow files must be moved into place "
+     "line end is there, and compressed, Arrow and Parquet files must be moved into "
+     "place "
      "complete"},
     {"on_loss", WEIR_OPT_ENUM, 0, "stop", 0, 0, "stop|skip",
      "with follow, when a file was cut or removed before its end was read: stop, or warn "
@@ -74,14 +78,17 @@ static weir_status refuse(weir_error *err, const char *option, const char *value
                         why);
 }
 
-static const char formats_text[] = "the formats known are ndjson, csv and arrow";
+static const char formats_text[] = "the formats known are ndjson, csv, arrow and parquet";
 
 static weir_status format_by_name(const char *name, file_format *out, weir_error *err) {
-  static const char *const later[] = {"parquet", "avro", "json"};
+  static const char *const later[] = {"avro", "json"};
   static const struct {
     const char *name;
     file_format format;
-  } known[] = {{"ndjson", FILE_NDJSON}, {"arrow", FILE_ARROW}, {"csv", FILE_CSV}};
+  } known[] = {{"ndjson", FILE_NDJSON},
+               {"arrow", FILE_ARROW},
+               {"csv", FILE_CSV},
+               {"parquet", FILE_PARQUET}};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (strcmp(name, known[i].name) != 0) continue;
     *out = known[i].format;
@@ -104,27 +111,19 @@ static bool has_extension(const char *path, const char *extension) {
 }
 
 /* Format by a path's or pattern's end; 0 when it tells none. */
-static weir_status format_by_path(const char *path, file_format *out, weir_error *err) {
+static file_format format_by_path(const char *path) {
   static const struct {
     const char *extension;
     file_format format;
-  } known[] = {{".ndjson", FILE_NDJSON}, {".jsonl", FILE_NDJSON}, {".csv", FILE_CSV},
-               {".tsv", FILE_TSV},       {".arrow", FILE_ARROW},  {".arrows", FILE_ARROW},
-               {".feather", FILE_ARROW}};
-  static const char *const later[] = {".parquet"};
+  } known[] = {{".ndjson", FILE_NDJSON}, {".jsonl", FILE_NDJSON},
+               {".csv", FILE_CSV},       {".tsv", FILE_TSV},
+               {".arrow", FILE_ARROW},   {".arrows", FILE_ARROW},
+               {".feather", FILE_ARROW}, {".parquet", FILE_PARQUET}};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (!has_extension(path, known[i].extension)) continue;
-    *out = known[i].format;
-    return WEIR_OK;
+    return known[i].format;
   }
-  for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-    if (!has_extension(path, later[i])) continue;
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "path %s: reading %s is not supported yet; %s", path,
-                          later[i] + 1, formats_text);
-  }
-  *out = 0;
-  return WEIR_OK;
+  return 0;
 }
 
 static weir_status given_schema(const weir_options *o, weir_schema **out,
@@ -171,6 +170,11 @@ static weir_status check_stream(const weir_options *o, weir_error *err) {
         "Arrow is not read from standard input, since a message that is slow to "
         "come could not be interrupted; write it into a file");
   }
+  if (strcmp(name, "parquet") == 0) {
+    return refuse(err, "path", "-",
+                  "a Parquet file begins at its end, which standard input cannot give "
+                  "first; write it into a file");
+  }
   if (weir_options_count(o, "schema") == 0) {
     return refuse(
         err, "path", "-",
@@ -203,9 +207,12 @@ static weir_status check_options(const weir_options *o, file_format *format,
       status = check_stream(o, err);
       if (status != WEIR_OK) return status;
     }
-    status =
-        name != NULL ? format_by_name(name, &one, err) : format_by_path(path, &one, err);
-    if (status != WEIR_OK) return status;
+    if (name == NULL) {
+      one = format_by_path(path);
+    } else {
+      status = format_by_name(name, &one, err);
+      if (status != WEIR_OK) return status;
+    }
     if (one != 0 && *format != 0 && one != *format) {
       return refuse(
           err, "path", path,
@@ -239,9 +246,7 @@ static weir_status find_format(const weir_options *o, const file_list *files,
   if (status != WEIR_OK || weir_options_given(o, "format")) return status;
   for (size_t i = 0; i < files->n; i++) {
     const char *path = files->items[i].path;
-    file_format one = 0;
-    status = format_by_path(path, &one, err);
-    if (status != WEIR_OK) return status;
+    file_format one = format_by_path(path);
     if (one == 0) {
       return weir_error_set(
           err, WEIR_E_INVALID_CONFIG, 0,
@@ -263,12 +268,16 @@ static weir_status find_format(const weir_options *o, const file_list *files,
   return WEIR_OK;
 }
 
+static bool has_schema(file_format format) {
+  return format == FILE_ARROW || format == FILE_PARQUET;
+}
+
 static weir_status find_schema(file_source *s, const weir_options *o,
                                const file_list *files, const weir_call *call,
                                file_reader_options *ro, weir_error *err) {
   s->infers = false;
   if (weir_options_count(o, "schema") > 0) return given_schema(o, &ro->schema, err);
-  if (ro->format != FILE_ARROW) {
+  if (!has_schema(ro->format)) {
     s->infers = ro->inferred = true;
     if (s->inferred == NULL && files->n == 0) {
       return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
@@ -286,7 +295,7 @@ static weir_status find_schema(file_source *s, const weir_options *o,
     return weir_error_set(err, WEIR_E_NOT_FOUND, 0,
                           "no file to take the schema from; give option schema");
   }
-  return file_ipc_schema(&files->items[0], ro->compression, &ro->schema, err);
+  return file_own_schema(&files->items[0], ro->format, ro->compression, &ro->schema, err);
 }
 
 /* Options of csv; a delimiter that is not given is told by the files' names. */
@@ -350,7 +359,7 @@ static weir_status make_reader(file_source *s, const weir_options *o,
     s->follow = (file_follow){
         .options = o,
         .host = s->host,
-        .arrow = ro.format == FILE_ARROW,
+        .whole = has_schema(ro.format),
         .compression = ro.compression,
         .skip_losses = strcmp(weir_options_string(o, "on_loss"), "skip") == 0};
   } else {
@@ -396,7 +405,7 @@ static weir_status contract(weir_source *source, const weir_options *o,
   file_format format = 0;
   weir_status status = check_options(o, &format, err);
   if (status != WEIR_OK) return status;
-  s->infers = format != FILE_ARROW && weir_options_count(o, "schema") == 0;
+  s->infers = !has_schema(format) && weir_options_count(o, "schema") == 0;
   out->replay = file_path_is_stream(weir_options_item(o, "path", 0))
                     ? WEIR_SOURCE_EPHEMERAL
                     : WEIR_SOURCE_REPLAYABLE;
@@ -667,7 +676,8 @@ const weir_source_ops weir_file_source_ops = {
     .struct_size = sizeof(weir_source_ops),
     .name = "file",
     .text =
-        "Rows of NDJSON, CSV and Arrow IPC files; each file is known by its inode and "
+        "Rows of NDJSON, CSV, Arrow IPC and Parquet files; each file is known by its "
+        "inode and "
         "its "
         "bytes.",
     .options = options,

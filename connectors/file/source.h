@@ -21,30 +21,33 @@ typedef enum file_format {
   FILE_NDJSON = 1,
   FILE_ARROW = 2,
   FILE_CSV = 3,
-  FILE_TSV = 4
+  FILE_TSV = 4,
+  FILE_PARQUET = 5
 } file_format;
 
 enum {
-  FILE_DONE = 1, /* its end was reached */
-  FILE_CUT = 2,  /* its last line has no line end, and was delivered */
-  FILE_IPC = 4,  /* batches are counted, not bytes */
+  FILE_DONE = 1,    /* its end was reached */
+  FILE_CUT = 2,     /* its last line has no line end, and was delivered */
+  FILE_COUNTED = 4, /* batches or row groups are counted, not bytes */
   FILE_PACKED =
       8, /* compressed: it may not change, and rows are found by decompressing again */
   /* follow: its `covered` bytes are a copy of what another file, whose rotation it seems to be, begins
    * with; whoever reads that one on has read these */
   FILE_COPY = 16,
   FILE_SEEN =
-      32 /* follow, and alone: nothing of it was read, and it goes on under any name */
+      32, /* follow, and alone: nothing of it was read, and it goes on under any name */
+  FILE_GROUPS = 64 /* with FILE_COUNTED: they are row groups */
 };
 
 /* How far a file was read. covered == 0 and no flags: not at all. */
 typedef struct file_progress {
   uint8_t flags;
-  uint64_t covered; /* rows: bytes delivered; IPC and packed: size of the file */
+  uint64_t covered; /* rows: bytes delivered; counted and packed: size of the file */
   uint64_t hash;    /* of the bytes before `covered`, see file_window_hash */
-  uint64_t count;   /* rows: lines before `covered`; IPC: batches delivered */
-  uint64_t row;     /* IPC: rows delivered of the batch after these; packed rows: bytes of
-                       text delivered */
+  uint64_t count; /* rows: lines before `covered`; counted: batches or groups delivered */
+  uint64_t
+      row; /* counted: rows delivered of what comes after these; packed rows: bytes of
+              text delivered */
 } file_progress;
 
 /* What scans of a followed folder remember of a file; zero without `follow`, and in no position. */
@@ -144,9 +147,9 @@ weir_status file_rows_flush(file_rows *rows, weir_batch **out, weir_error *err);
 uint64_t file_rows_offset(const file_rows *rows);
 uint64_t file_rows_line(const file_rows *rows);
 
-/* The schema in an IPC file; a new reference. */
-weir_status file_ipc_schema(const file_item *item, const char *compression,
-                            weir_schema **out, weir_error *err);
+/* The schema in an Arrow or Parquet file; a new reference. */
+weir_status file_own_schema(const file_item *item, file_format format,
+                            const char *compression, weir_schema **out, weir_error *err);
 
 /* Reads one file on from its progress, which it moves with every batch. */
 typedef struct file_reader file_reader;

@@ -42,7 +42,7 @@ weir_status file_compare(const file_item *item, uint64_t covered, uint64_t hash,
 }
 
 bool file_comes_whole(const file_follow *follow, const char *path) {
-  return follow->arrow ||
+  return follow->whole ||
          (path != NULL && file_packing_of(follow->compression, path) != FILE_PLAIN);
 }
 

@@ -13,7 +13,7 @@
  * that is not mounted, whose files come back. */
 #define MAX_GONE 10000
 #define MAX_KNOWN 24000
-#define WHOLE (FILE_IPC | FILE_PACKED)
+#define WHOLE (FILE_COUNTED | FILE_PACKED)
 /* Longer than the clock of file systems may lag behind a change. */
 #define QUIET_NS 50000000
 
@@ -218,7 +218,7 @@ static weir_status identify(file_scan *scan, weir_error *err) {
   weir_status status = find_renamed(scan, err);
   if (status == WEIR_OK) status = index_now(scan, err);
   if (status == WEIR_OK) status = index_bases(scan, err);
-  if (status == WEIR_OK && !scan->follow->arrow) status = find_rotations(scan, err);
+  if (status == WEIR_OK && !scan->follow->whole) status = find_rotations(scan, err);
   if (status == WEIR_OK) status = index_now(scan, err);
   if (status == WEIR_OK) status = index_rotations(scan, err);
   return status;

@@ -31,7 +31,7 @@
 typedef struct file_follow {
   const weir_options *options;
   const weir_host *host;
-  bool arrow;
+  bool whole;              /* Arrow or Parquet: no file grows */
   const char *compression; /* the option */
   bool
       skip_losses; /* rows that cannot be read any more are told and given up; else an error */

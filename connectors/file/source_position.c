@@ -8,7 +8,8 @@
  *     and when it is neither done nor just seen: varint length, path
  *   uint64 XXH3 of all before
  *
- * Version 1 is the same without FILE_PACKED, and still read.
+ * Version 1 is the same without FILE_PACKED, and still read. A version 2 with FILE_GROUPS is refused by what came
+ * before Parquet was read.
  *
  * A file that is done takes about 30 bytes, so that some 30,000 fit WEIR_MAX_POSITION. Files that are
  * done and gone from the folder are kept, in case they come back, until there are more than
@@ -71,9 +72,9 @@ static uint8_t *put_item(uint8_t *p, const file_item *item) {
 static bool was_read(const file_item *item) {
   const file_progress *progress = &item->progress;
   if (item->seen.followed && progress->covered == 0) return true;
-  return progress->covered > 0 &&
-         (progress->flags & FILE_DONE || !(progress->flags & (FILE_IPC | FILE_PACKED)) ||
-          progress->count > 0 || progress->row > 0);
+  return progress->covered > 0 && (progress->flags & FILE_DONE ||
+                                   !(progress->flags & (FILE_COUNTED | FILE_PACKED)) ||
+                                   progress->count > 0 || progress->row > 0);
 }
 
 static size_t count_read(const file_list *list) {
@@ -155,8 +156,8 @@ static weir_status get_item(struct input *in, file_item *item, weir_error *err) 
   item->progress.hash = get_fixed(in, 8);
   item->progress.count = get_varint(in);
   item->progress.row = get_varint(in);
-  uint8_t known = FILE_DONE | FILE_CUT | FILE_IPC;
-  if (in->version > 1) known |= FILE_PACKED | FILE_COPY | FILE_SEEN;
+  uint8_t known = FILE_DONE | FILE_CUT | FILE_COUNTED;
+  if (in->version > 1) known |= FILE_PACKED | FILE_COPY | FILE_SEEN | FILE_GROUPS;
   if (item->progress.flags & ~known || item->progress.covered > INT64_MAX ||
       item->progress.count > INT64_MAX || item->progress.row > INT64_MAX ||
       (item->progress.covered == 0) != (item->progress.flags == FILE_SEEN)) {
@@ -227,12 +228,15 @@ weir_status file_position_describe(const weir_bytes *position, weir_bytes *out,
     size_t size = strlen(item->path), most = 100;
     const char *path = size > most ? item->path + size - most : item->path;
     while (path != item->path && ((unsigned char)*path & 0xC0) == 0x80) path++;
-    bool batches = progress->flags & FILE_IPC, packed = progress->flags & FILE_PACKED;
-    uint64_t at = batches ? progress->count : packed ? progress->row : progress->covered;
+    bool counted = progress->flags & FILE_COUNTED, packed = progress->flags & FILE_PACKED;
+    uint64_t at = counted ? progress->count : packed ? progress->row : progress->covered;
+    const char *unit = progress->flags & FILE_GROUPS ? "row group"
+                       : counted                     ? "batch"
+                                                     : "byte";
     used += (size_t)snprintf(text + used, sizeof(text) - used, "; %s%s at %s %llu%s",
-                             path == item->path ? "" : "..", path,
-                             batches ? "batch" : "byte", (unsigned long long)at,
-                             packed && !batches ? " of its text" : "");
+                             path == item->path ? "" : "..", path, unit,
+                             (unsigned long long)at,
+                             packed && !counted ? " of its text" : "");
   }
   if (open > NAMED && used < sizeof(text))
     used += (size_t)snprintf(text + used, sizeof(text) - used, "; %zu more begun",
@@ -275,11 +279,11 @@ static weir_status continue_file(file_item *item, const file_item *known,
   bool same = false;
   if (item->size < progress->covered) {
     return changed(item,
-                   progress->flags & (FILE_IPC | FILE_PACKED) ? "changed its size"
-                                                              : "became shorter",
+                   progress->flags & (FILE_COUNTED | FILE_PACKED) ? "changed its size"
+                                                                  : "became shorter",
                    err);
   }
-  if (progress->flags & (FILE_IPC | FILE_PACKED) && item->size != progress->covered) {
+  if (progress->flags & (FILE_COUNTED | FILE_PACKED) && item->size != progress->covered) {
     return changed(item, "changed its size", err);
   }
   weir_status status = same_bytes(item, progress, &same, err);

@@ -10,6 +10,7 @@
 
 #include "source.h"
 #include "source_input.h"
+#include "source_parquet.h"
 
 static size_t block_size = (size_t)1 << 20;
 
@@ -34,10 +35,15 @@ struct file_reader {
    * with the `kept` bytes of this hash. */
   bool grows, changed;
   uint64_t bound, kept, kept_hash;
+  file_parquet *parquet;
   /* IPC */
   weir_ipc_reader *ipc;
   weir_batch *held; /* a batch of which rows from progress.row on are left */
 };
+
+static bool is_counted(file_format format) {
+  return format == FILE_ARROW || format == FILE_PARQUET;
+}
 
 weir_status file_reader_new(const file_reader_options *options, file_reader **out,
                             weir_error *err) {
@@ -48,7 +54,7 @@ weir_status file_reader_new(const file_reader_options *options, file_reader **ou
   reader->options = *options;
   reader->options.csv = (weir_csv_options){0}; /* its texts are the caller's */
   reader->schema = weir_schema_ref(options->schema);
-  if (options->format != FILE_ARROW) {
+  if (!is_counted(options->format)) {
     weir_status status = file_rows_new(options, &reader->rows, err);
     if (status != WEIR_OK) {
       file_reader_free(reader);
@@ -64,6 +70,8 @@ void file_reader_close(file_reader *reader) {
   reader->held = NULL;
   weir_ipc_reader_free(reader->ipc);
   reader->ipc = NULL;
+  file_parquet_free(reader->parquet);
+  reader->parquet = NULL;
   file_input_free(reader->input);
   reader->input = NULL;
   if (reader->fd >= 0) close(reader->fd);
@@ -140,33 +148,67 @@ static weir_status start_ipc(file_reader *reader, const file_item *item,
   return status == WEIR_OK ? status : in_file(reader, item, status, err);
 }
 
-weir_status file_ipc_schema(const file_item *item, const char *compression,
-                            weir_schema **out, weir_error *err) {
-  file_reader reader = {.fd = -1, .packing = file_packing_of(compression, item->path)};
+static weir_status start_parquet(file_reader *reader, const file_item *item,
+                                 weir_error *err) {
+  if (reader->packing != FILE_PLAIN) {
+    return weir_error_set(
+        err, WEIR_E_INVALID_CONFIG, 0,
+        "file %s: Parquet is compressed page by page and cannot be read "
+        "out of gzip or zstd; unpack it, or set compression to none",
+        item->path);
+  }
+  weir_status status =
+      file_parquet_new(reader->fd, item->path, item->size, reader->options.batch_rows,
+                       &reader->parquet, err);
+  return status == WEIR_OK ? status : in_file(reader, item, status, err);
+}
+
+/* Opens what knows its own schema, which is borrowed. */
+static weir_status start_counted(file_reader *reader, const file_item *item,
+                                 weir_schema **schema, weir_error *err) {
+  bool parquet = reader->options.format == FILE_PARQUET;
+  weir_status status =
+      parquet ? start_parquet(reader, item, err) : start_ipc(reader, item, err);
+  if (status != WEIR_OK) return status;
+  *schema = parquet ? file_parquet_schema(reader->parquet)
+                    : weir_ipc_reader_schema(reader->ipc);
+  return WEIR_OK;
+}
+
+weir_status file_own_schema(const file_item *item, file_format format,
+                            const char *compression, weir_schema **out, weir_error *err) {
+  file_reader reader = {.fd = -1,
+                        .packing = file_packing_of(compression, item->path),
+                        .options = {.format = format, .batch_rows = 1}};
+  weir_schema *schema = NULL;
   weir_status status = file_item_open(item, &reader.fd, err);
   if (status != WEIR_OK) return status;
-  if (reader.packing != FILE_PLAIN) {
+  if (reader.packing != FILE_PLAIN && format == FILE_ARROW) {
     status =
         file_input_new(reader.fd, item->path, reader.packing, false, &reader.input, err);
   }
-  if (status == WEIR_OK) status = start_ipc(&reader, item, err);
-  if (status == WEIR_OK) *out = weir_schema_ref(weir_ipc_reader_schema(reader.ipc));
+  if (status == WEIR_OK) status = start_counted(&reader, item, &schema, err);
+  if (status == WEIR_OK) *out = weir_schema_ref(schema);
   file_reader_close(&reader);
   return status;
 }
 
-static weir_status open_ipc(file_reader *reader, file_item *item, weir_error *err) {
-  bool packed = reader->packing != FILE_PLAIN;
-  weir_status status = start_ipc(reader, item, err);
+static weir_status open_counted(file_reader *reader, file_item *item, weir_error *err) {
+  weir_schema *schema = NULL;
+  weir_status status = start_counted(reader, item, &schema, err);
   if (status != WEIR_OK) return status;
-  status = weir_schema_check(weir_schema_arrow(reader->schema),
-                             weir_schema_arrow(weir_ipc_reader_schema(reader->ipc)),
+  status = weir_schema_check(weir_schema_arrow(reader->schema), weir_schema_arrow(schema),
                              "the files of one source must agree", err);
   if (status != WEIR_OK) return weir_error_prefix(err, status, "file %s", item->path);
   bool begun = item->progress.covered > 0;
-  status = pin(reader, item, packed ? FILE_IPC | FILE_PACKED : FILE_IPC, err);
+  uint8_t flags = FILE_COUNTED;
+  if (reader->packing != FILE_PLAIN) flags |= FILE_PACKED;
+  if (reader->parquet != NULL) flags |= FILE_GROUPS;
+  status = pin(reader, item, flags, err);
   if (status != WEIR_OK || !begun) return status;
-  status = weir_ipc_reader_seek_batch(reader->ipc, item->progress.count, err);
+  status = reader->parquet != NULL
+               ? file_parquet_seek(reader->parquet, &item->progress, err)
+               : weir_ipc_reader_seek_batch(reader->ipc, item->progress.count, err);
   return status == WEIR_OK ? status : in_file(reader, item, status, err);
 }
 
@@ -290,15 +332,15 @@ static weir_status start_rows(file_reader *reader, file_item *item, weir_error *
 }
 
 static weir_status open_input(file_reader *reader, file_item *item, weir_error *err) {
-  bool ipc = reader->options.format == FILE_ARROW;
+  bool counted = is_counted(reader->options.format);
   bool packed = reader->packing != FILE_PLAIN;
   weir_status status = WEIR_OK;
-  if (packed || !ipc) {
+  if (!counted || (packed && reader->options.format == FILE_ARROW)) {
     status = file_input_new(reader->fd, item->path, reader->packing,
                             reader->options.stream, &reader->input, err);
   }
   if (status != WEIR_OK) return status;
-  if (ipc) return open_ipc(reader, item, err);
+  if (counted) return open_counted(reader, item, err);
   posix_fadvise(reader->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return start_rows(reader, item, err);
 }
@@ -316,11 +358,12 @@ static weir_status open_stream(const file_reader *reader, int *fd, weir_error *e
 }
 
 weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *err) {
-  bool ipc = reader->options.format == FILE_ARROW;
+  bool counted = is_counted(reader->options.format);
   uint8_t flags = item->progress.flags;
   reader->packing = file_packing_of(reader->options.compression, item->path);
   if (item->progress.covered > 0 &&
-      (ipc != !!(flags & FILE_IPC) ||
+      (counted != !!(flags & FILE_COUNTED) ||
+       (reader->options.format == FILE_PARQUET) != !!(flags & FILE_GROUPS) ||
        (reader->packing != FILE_PLAIN) != !!(flags & FILE_PACKED))) {
     return weir_error_set(
         err, WEIR_E_INVALID_CONFIG, 0,
@@ -332,7 +375,7 @@ weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *e
                                                 : file_item_open(item, &reader->fd, err);
   if (status != WEIR_OK || reader->fd < 0) return status;
   reader->item = item;
-  reader->grows = reader->options.follow && !ipc && reader->packing == FILE_PLAIN;
+  reader->grows = reader->options.follow && !counted && reader->packing == FILE_PLAIN;
   reader->bound = item->size;
   reader->kept = item->progress.covered;
   reader->kept_hash = item->progress.hash;
@@ -522,13 +565,25 @@ static weir_status next_ipc(file_reader *reader, int32_t *what, weir_batch **out
   return take_rows(reader, out, err);
 }
 
+static weir_status next_parquet(file_reader *reader, int32_t *what, weir_batch **out,
+                                weir_error *err) {
+  weir_status status =
+      file_parquet_next(reader->parquet, &reader->item->progress, out, err);
+  if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
+  *what = *out != NULL ? WEIR_READ_BATCH : WEIR_READ_END;
+  if (*out == NULL) finish(reader);
+  return WEIR_OK;
+}
+
 weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t *what,
                              weir_batch **out, weir_error *err) {
   file_item *item = reader->item;
   file_progress before = item->progress;
   weir_batch *batch = NULL;
   int32_t got = 0;
-  weir_status status = reader->options.format == FILE_ARROW
+  file_format format = reader->options.format;
+  weir_status status = format == FILE_PARQUET ? next_parquet(reader, &got, &batch, err)
+                       : format == FILE_ARROW
                            ? next_ipc(reader, &got, &batch, err)
                            : next_lines(reader, call, &got, &batch, err);
   if (status == WEIR_E_BAD_DATA && is_mixed(reader)) status = WEIR_OK;

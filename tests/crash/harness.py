@@ -18,6 +18,7 @@ import time
 
 import duckdb
 import polars
+import pyarrow.parquet
 
 FORMAT = os.environ.get("WEIR_CRASH_FORMAT", "parquet")
 COLUMNS = "{id: int64, name: utf8, price: float64, moment: 'timestamp[us, UTC]', even: bool}"
@@ -75,22 +76,31 @@ def is_stopped(process):
 class Case:
     """One pipeline of source files into one folder."""
 
-    def __init__(self, folder, binary, rows=3600, files=3, sources=1, **options):
+    def __init__(self, folder, binary, rows=3600, files=3, sources=1, reads="ndjson", **options):
         self.folder, self.binary, self.rows = pathlib.Path(folder), binary, rows
         self.target = self.folder / "out/lake"
         self.state = self.folder / "state"
         self.sources = ["orders", "more"][:sources]
-        self.parts = 0
+        self.parts, self.reads = 0, reads
         self.folder.mkdir(parents=True, exist_ok=True)
         per_file = rows // (files * sources)
         assert per_file * files * sources == rows
         for s, name in enumerate(self.sources):
             (self.folder / name).mkdir(exist_ok=True)
             for f in range(files):
-                part = self.folder / name / f"{f}.ndjson"
-                part.write_text(ndjson((s * files + f) * per_file, per_file))
+                self.put(name, str(f), (s * files + f) * per_file, per_file)
         self.pipeline = self.folder / "p.yaml"
         self.configure(**options)
+
+    def put(self, source, name, first, n):
+        """A source file; of Parquet with row groups that end within batches."""
+        part = self.folder / source / f"{name}.{self.reads}"
+        if self.reads == "ndjson":
+            part.write_text(ndjson(first, n))
+            return
+        rows = polars.read_ndjson(ndjson(first, n).encode())
+        rows = rows.with_columns(polars.col("moment").str.to_datetime(time_unit="us", time_zone="UTC"))
+        pyarrow.parquet.write_table(rows.to_arrow(), part, row_group_size=130, data_page_size=1000, write_batch_size=20)
 
     def configure(self, writers=2, interval="5ms", timeout="60s", batch_rows=60, sinks="lake", more="", top=()):
         """`more` are further options of each sink, in braces' own spelling. Of `partition_by` even is all that the
@@ -99,7 +109,8 @@ class Case:
         lines = ["pipeline: crash", "state: ./state", f"checkpoint: {{interval: {interval}, timeout: {timeout}}}", *top]
         lines += ["sources:"]
         for name in self.sources:
-            path = f"path: {name}/*.ndjson, batch_rows: {batch_rows}, schema: {COLUMNS}"
+            path = f"path: {name}/*.{self.reads}, batch_rows: {batch_rows}"
+            path += f", schema: {COLUMNS}" if self.reads == "ndjson" else ""
             lines += [f"  {name}: {{type: file, {path}}}"]
         lines += ["sinks:"]
         for sink in sinks.split():
@@ -171,8 +182,7 @@ class Case:
     def grow(self, rows=60):
         """One more source file behind the others."""
         self.parts += 1
-        part = self.folder / self.sources[-1] / f"part-{self.parts:05d}.ndjson"
-        part.write_text(ndjson(self.rows, rows))
+        self.put(self.sources[-1], f"part-{self.parts:05d}", self.rows, rows)
         self.rows += rows
 
     def published(self, sink="lake"):

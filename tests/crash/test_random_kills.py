@@ -40,3 +40,12 @@ def test_two_sources_into_one_sink(seed, tmp_path, weir_bin):
         case.finish()
         case.check()
         case.check_clean()
+
+
+def test_parquet_files_to_read(tmp_path, weir_bin):
+    case = Case(tmp_path, weir_bin, rows=18000, reads="parquet", interval="2ms")
+    with Watcher(case):
+        kill_at_random(case, 12, random.Random(11))
+        case.finish()
+        case.check()
+        case.check_clean()
