@@ -25,7 +25,8 @@ enum {
   FLAG_ATTEMPT,
   FLAG_AS,
   FLAG_WHY,
-  FLAG_CONFIRM
+  FLAG_CONFIRM,
+  FLAG_SET_ASIDE
 };
 
 const cli_flag cli_flags[] = {
@@ -40,8 +41,8 @@ const cli_flag cli_flags[] = {
      "also ask sources and targets for their schemas; changes nothing there"},
     {"--deep", FLAG_DEEP, NULL, NULL, "verify",
      "read every published byte and compare its SHA-256, too"},
-    {"--dry-run", FLAG_DRY_RUN, NULL, NULL, "clean",
-     "only say what would be removed; also beside a live run"},
+    {"--dry-run", FLAG_DRY_RUN, NULL, NULL, "clean|adopt",
+     "only say what would be done; also beside a live run"},
     {"--older-than", FLAG_OLDER_THAN, "", "AGE", "clean",
      "keep what is younger by the target's clock: 7d, 24h, 30m, 0 (default 1h)"},
     {"--all", FLAG_ALL, NULL, NULL, "clean",
@@ -54,6 +55,8 @@ const cli_flag cli_flags[] = {
     {"--why", FLAG_WHY, "", "TEXT", "resolve", "kept with the answer"},
     {"--confirm", FLAG_CONFIRM, "", "PIPELINE", "resolve",
      "the pipeline's name, typed out; asked for on a terminal"},
+    {"--set-aside", FLAG_SET_ASIDE, NULL, NULL, "adopt",
+     "keep a state that the targets do not agree with under another name"},
     {"--json", FLAG_JSON, NULL, NULL, NULL,
      "one JSON document on standard output, errors included"},
     {"--set", FLAG_SET, "", "NAME=VALUE", NULL,
@@ -149,6 +152,10 @@ static int32_t choice(const char *choices, const char *value) {
   return -1;
 }
 
+bool cli_flag_is_of(const cli_flag *flag, const char *command) {
+  return choice(flag->command, command) >= 0;
+}
+
 static weir_status add_setting(cli_args *args, const char *value, weir_error *err) {
   const char *equals = strchr(value, '=');
   if (!equals || equals == value) {
@@ -228,6 +235,9 @@ static weir_status apply_flag(cli_args *args, const cli_flag *flag, const char *
     case FLAG_WHY:
       args->why = value;
       return WEIR_OK;
+    case FLAG_SET_ASIDE:
+      args->set_aside = true;
+      return WEIR_OK;
     case FLAG_CONFIRM:
       args->confirm = value;
       return WEIR_OK;
@@ -290,7 +300,7 @@ static weir_status check_complete(const cli_args *args, const cli_flag *own,
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                           "no command given; `weir help` lists the commands");
   }
-  if (own && strcmp(own->command, args->command->name) != 0) {
+  if (own && !cli_flag_is_of(own, args->command->name)) {
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                           "%s belongs to `weir %s`, not to `weir %s`", own->name,
                           own->command, args->command->name);

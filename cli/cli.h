@@ -50,7 +50,9 @@ typedef struct cli_args {
   const char *config, *count, *only; /* of `conform`; NULL: not given */
   bool connect;                      /* of `check` */
   bool deep;                         /* of `verify` */
-  bool dry_run, all;                 /* of `clean` */
+  bool dry_run;                      /* of `clean` and `adopt` */
+  bool all;                          /* of `clean` */
+  bool set_aside;                    /* of `adopt` */
   const char *older_than;            /* of `clean`; NULL: not given */
   /* of `resolve`; NULL: not given */
   const char *sink, *attempt, *as, *why, *confirm;
@@ -62,7 +64,7 @@ typedef struct cli_flag {
   int32_t id;
   const char *values;     /* NULL: takes none; "": any; else one of these, "a|b" */
   const char *value_name; /* what help calls the value; NULL: `values` */
-  const char *command;    /* NULL: every command */
+  const char *command;    /* NULL: every command; or some, "a|b" */
   const char *text;
 } cli_flag;
 
@@ -87,6 +89,9 @@ weir_status cli_find_command(const char *name, const cli_command **out, weir_err
 /* "there is no WHAT 'given'; did you mean 'x'? `lister` lists them". `names` ends with NULL, or is NULL. */
 weir_status cli_unknown(const char *what, const char *given, const char *const *names,
                         const char *lister, weir_error *err);
+
+/* Whether that is a flag of the command's own. */
+bool cli_flag_is_of(const cli_flag *flag, const char *command);
 
 int cli_help(const cli_args *args);
 void cli_help_print(const cli_command *command); /* NULL: of the whole command */
@@ -163,6 +168,7 @@ int cli_status(const cli_args *args);
 int cli_verify(const cli_args *args);
 int cli_clean(const cli_args *args);
 int cli_resolve(const cli_args *args);
+int cli_adopt(const cli_args *args);
 int cli_connectors(const cli_args *args);
 int cli_init(const cli_args *args);
 int cli_conform(const cli_args *args);

@@ -23,7 +23,7 @@ enum { STATUSES = sizeof(statuses) / sizeof(statuses[0]) };
 /* Whether a flag is one of that command alone, or, with NULL, one of all. */
 static bool is_of(const cli_flag *flag, const char *command) {
   if (!flag->command || !command) return flag->command == command;
-  return strcmp(flag->command, command) == 0;
+  return cli_flag_is_of(flag, command);
 }
 
 /* How many there are. */

@@ -20,6 +20,8 @@ const cli_command cli_commands[] = {
     {"clean", "FILE", "remove artifacts at the targets that no epoch owns", cli_clean},
     {"resolve", "FILE",
      "the only way past a decided attempt that its target refuses for good", cli_resolve},
+    {"adopt", "FILE",
+     "make a lost checkpoint store anew of the cursor records at the targets", cli_adopt},
     {"connectors", "[NAME]", "the connectors there are; every option of one",
      cli_connectors},
     {"init", "[NAME]", "a commented sample pipeline; without NAME the list of samples",

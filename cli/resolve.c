@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resolve: what is decided and not published, what each answer to it means, and the answer. */
+/* resolve: what is decided and not published, what each answer to it means, and the answer. adopt. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +155,53 @@ int cli_resolve(const cli_args *args) {
   if (!status && answers) status = answer(args, config, &json, &err);
   if (!status && !answers) status = weir_pipeline_resolve(config, NULL, &json, &err);
   if (!status) cli_show_document(args, &json, answers ? print_left : print_list);
+  weir_bytes_release(&json);
+  weir_config_free(config);
+  return status ? cli_fail(args, &err, cli_exit_status(&err, true), false) : EXIT_DONE;
+}
+
+/* ---- adopt ------------------------------------------------------------------------------------------- */
+
+static void print_adopted(yyjson_val *root) {
+  size_t i, n;
+  yyjson_val *key, *item;
+  bool agreed = yyjson_get_bool(yyjson_obj_get(root, "agreed"));
+  bool dry = yyjson_get_bool(yyjson_obj_get(root, "dry_run"));
+  printf("pipeline %s, deployment %s%s\n", cli_text_of(root, "pipeline"),
+         cli_text_of(root, "deployment"), dry ? ": nothing is made (--dry-run)" : "");
+  yyjson_obj_foreach(yyjson_obj_get(root, "sinks"), i, n, key, item) {
+    char rows[48];
+    yyjson_val *cursor = yyjson_obj_get(item, "cursor");
+    printf("  %s: ", cli_text(key));
+    if (yyjson_is_obj(cursor))
+      printf("at epoch %llu; %s in its records\n", cli_number_of(cursor, "checkpoint"),
+             cli_format_count(cli_number_of(item, "rows"), "row", "rows", rows));
+    else
+      puts("nothing published");
+  }
+  yyjson_obj_foreach(yyjson_obj_get(root, "sources"), i, n, key, item) {
+    yyjson_val *position = yyjson_obj_get(item, "position");
+    printf("  %s: goes on at %s\n", cli_text(key),
+           yyjson_is_str(position) ? cli_text(position) : "the start");
+  }
+  if (*cli_text_of(root, "set_aside"))
+    printf("the old state is kept: %s\n", cli_text_of(root, "set_aside"));
+  if (agreed)
+    puts("the state agrees with the targets: there is nothing to adopt");
+  else
+    puts(dry ? "a state could be made of this"
+             : "a state was made of this: `weir run` goes on");
+}
+
+int cli_adopt(const cli_args *args) {
+  weir_config *config = NULL;
+  weir_bytes json = {0};
+  weir_error err = {0};
+  uint32_t flags = (args->dry_run ? WEIR_ADOPT_DRY_RUN : 0u) |
+                   (args->set_aside ? WEIR_ADOPT_SET_ASIDE : 0u);
+  weir_status status = cli_config_open(args, &config, &err);
+  if (!status) status = weir_pipeline_adopt(config, flags, &json, &err);
+  if (!status) cli_show_document(args, &json, print_adopted);
   weir_bytes_release(&json);
   weir_config_free(config);
   return status ? cli_fail(args, &err, cli_exit_status(&err, true), false) : EXIT_DONE;

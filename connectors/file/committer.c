@@ -118,16 +118,13 @@ static weir_status find_one(void *ctx, const file_owner_record *record,
   return WEIR_OK;
 }
 
-static weir_status find_cursors(void *state, const weir_call *call,
-                                const weir_namespace *ns, weir_cursor_list *out,
-                                weir_error *err) {
-  const file_committer *c = state;
+weir_status file_committer_find(const char *configured, const weir_namespace *ns,
+                                weir_cursor_list *out, weir_error *err) {
   file_place p = {0};
   found_list *list = calloc(1, sizeof(*list));
-  (void)call;
   if (!list) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
   list->ns = ns;
-  weir_status status = file_place_find(c->configured, &p, err);
+  weir_status status = file_place_find(configured, &p, err);
   if (!status) status = file_place_namespaces(&p, find_one, list, err);
   file_place_done(&p);
   if (status == WEIR_E_NOT_FOUND) status = WEIR_OK; /* no target, no cursor */
@@ -137,6 +134,13 @@ static weir_status find_cursors(void *state, const weir_call *call,
   }
   *out = (weir_cursor_list){list->v, list->n, found_release, list};
   return WEIR_OK;
+}
+
+static weir_status find_cursors(void *state, const weir_call *call,
+                                const weir_namespace *ns, weir_cursor_list *out,
+                                weir_error *err) {
+  (void)call;
+  return file_committer_find(((const file_committer *)state)->configured, ns, out, err);
 }
 
 /* ---- commit_aggregated -------------------------------------------------------------------------- */

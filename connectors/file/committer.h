@@ -16,6 +16,10 @@ typedef struct file_committer {
   char *configured; /* `path` as the options give it; found again at each call */
 } file_committer;
 
+/* The cursors of the same pipeline and sink at that target, under any deployment; none where there is no target. */
+weir_status file_committer_find(const char *configured, const weir_namespace *ns,
+                                weir_cursor_list *out, weir_error *err);
+
 /* Counted; holds a copy of the path, which stays NULL until a hook has seen the options. */
 typedef struct file_cleaner file_cleaner;
 

@@ -6,12 +6,14 @@
  */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
 #include "commits.h"
+#include "committer.h"
 #include "place.h"
 
 typedef struct verification {
@@ -259,12 +261,25 @@ static weir_status verify_namespace(verification *v, weir_error *err) {
   return WEIR_OK;
 }
 
+static weir_status tell_cursors(const char *configured, const weir_verify *ask,
+                                weir_error *err) {
+  weir_cursor_list list = {0};
+  if (ask->struct_size < offsetof(weir_verify, cursor) + sizeof(ask->cursor) ||
+      !ask->cursor)
+    return WEIR_OK;
+  FILE_TRY(file_committer_find(configured, ask->ledger->ns, &list, err));
+  for (size_t i = 0; i < list.n; i++) ask->cursor(ask->ctx, &list.v[i]);
+  list.release(&list);
+  return WEIR_OK;
+}
+
 weir_status file_verify(const char *configured, const weir_call *call,
                         const weir_verify *ask, weir_verified *out, weir_error *err) {
   weir_status status = WEIR_OK;
   verification v = {.call = call, .ask = ask, .out = out};
   file_place p = {0};
   bool go_on = false;
+  FILE_GOTO(status, tell_cursors(configured, ask, err));
   FILE_GOTO(status, check_owner(&v, configured, &go_on, err));
   if (!go_on) goto out;
   status = file_place_find(configured, &p, err);

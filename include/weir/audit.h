@@ -74,6 +74,10 @@ typedef struct weir_verify {
   /* Every attempt that the target still knows by itself, up to the cursor, in order: with its rows. */
   void (*published)(void *ctx, const weir_cursor *attempt, uint64_t rows);
   void (*found)(void *ctx, const weir_finding *finding);
+  /* Not NULL: every cursor that the target has of the same pipeline and sink, under any deployment, also where the
+   * target is another's than `ledger` says. What `weir adopt` makes a lost state of: from a sink that never calls
+   * it there is nothing to be had. Borrowed for the call. */
+  void (*cursor)(void *ctx, const weir_found_cursor *cursor);
 } weir_verify;
 
 /* Zeroed but for struct_size when the hook is called. */

@@ -215,6 +215,23 @@ WEIR_API weir_status weir_pipeline_resolve(const weir_config *config,
                                            const weir_resolution *word, weir_bytes *json,
                                            weir_error *err);
 
+enum {
+  WEIR_ADOPT_DRY_RUN = 1, /* only say what would be; takes no lease */
+  /* where there is a state that the targets do not agree with, or a damaged one: it is kept under another
+   * name */
+  WEIR_ADOPT_SET_ASIDE = 2
+};
+
+/* Makes a checkpoint store that was lost anew of the cursor records at the targets: under the deployment that owns
+ * them, with the positions that the records carry. WEIR_E_CONFLICT: they do not agree, or there is a state that
+ * does not agree with them; WEIR_E_FENCED: somebody has the lease. Nothing is written at a target. May be killed
+ * and called again; where the state agrees already nothing is done.
+ * {"pipeline", "deployment", "dry_run": bool, "adopted": bool, "agreed": bool, "set_aside": TEXT or null, "sinks":
+ * {NAME: {"cursor", "rows", "bytes"}}, "sources": {NAME: {"position", "rows", "lost"}}}: `agreed`, the state that
+ * is there needs nothing, and `sources` is left out; rows are those that the target has records of. */
+WEIR_API weir_status weir_pipeline_adopt(const weir_config *config, uint32_t flags,
+                                         weir_bytes *json, weir_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -192,6 +192,24 @@ WEIR_API const weir_store_binding *weir_store_resolved(const weir_store_state *s
                                                        const char *sink_id,
                                                        uint64_t attempt);
 
+/* What a lost store is made anew of: what the targets' cursor records say. */
+typedef struct weir_store_adoption {
+  uint32_t struct_size;
+  const char *pipeline;
+  uint8_t deployment[WEIR_UUID_SIZE];
+  uint64_t
+      token; /* the lease has at least that one from here on: no target has seen it yet */
+  uint64_t last_attempt;
+  const weir_store_sink *sinks; /* decided and seen */
+  size_t n_sinks;
+  const weir_store_position *positions;
+  size_t n_positions;
+} weir_store_adoption;
+
+/* One durable step, on a store that has no attempt and no cursor: WEIR_E_INVALID_STATE for any other. */
+WEIR_API weir_status weir_store_adopt(weir_store *store, const weir_store_adoption *from,
+                                      weir_error *err);
+
 /* Remembered at once and written with the next durable step or at close: losing it costs a look at the
  * target, never a row. */
 WEIR_API weir_status weir_store_seen(weir_store *store, const char *sink_id,

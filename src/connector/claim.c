@@ -38,7 +38,8 @@ static weir_status refuse_other(const weir_namespace *ns, const char *owner,
   if (is_own(ns, none))
     return weir_error_set(err, WEIR_E_CONFLICT, 0,
                           "the target belongs to deployment %s, and there is no state "
-                          "folder: bring that of this deployment back, or deliver "
+                          "folder: bring that of this deployment back, have one made "
+                          "of what the target says (`weir adopt`), or deliver "
                           "everything again with `weir run --new-deployment`",
                           owner);
   return weir_error_set(
@@ -46,7 +47,9 @@ static weir_status refuse_other(const weir_namespace *ns, const char *owner,
       "the target belongs to deployment %s, but this state folder "
       "is that of deployment %s: the folder was lost or changed, or two instances with "
       "folders of their own run one pipeline. Bring the state folder of deployment %s "
-      "back, or deliver everything again with `weir run --new-deployment`",
+      "back, have it made anew of what the target says (`weir adopt`), or deliver "
+      "everything "
+      "again with `weir run --new-deployment`",
       owner, own, owner);
 }
 

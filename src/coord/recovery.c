@@ -27,8 +27,9 @@ static weir_status judge_unknown(const coord_sink_state *s, const weir_cursor *o
                         "sink %s: the target shows attempt %" PRIu64 " (token %" PRIu64
                         ") of this deployment, of which the checkpoint store knows "
                         "nothing: the state folder is older "
-                        "than the target. Bring the newer state folder back, or deliver "
-                        "everything again with 'weir run --new-deployment'",
+                        "than the target. Bring the newer state folder back, have one "
+                        "made of what the targets say ('weir adopt --set-aside'), or "
+                        "deliver everything again with 'weir run --new-deployment'",
                         s->id, observed->checkpoint, observed->token);
 }
 

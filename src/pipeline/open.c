@@ -157,6 +157,13 @@ static const weir_store_binding *pinned(const weir_store_state *state, const cha
   return NULL;
 }
 
+/* A state that was adopted knows its sinks, and has no bindings yet. */
+static bool has_decided(const weir_store_state *state, const char *sink) {
+  for (size_t i = 0; i < state->n_decided; i++)
+    if (strcmp(state->decided[i].sink_id, sink) == 0) return true;
+  return false;
+}
+
 static weir_status pin(weir_pipeline *p, pipe_sink *s, weir_error *err) {
   weir_bytes text = {0};
   BASE_TRY(connector_binding_text(&s->binding, &text, err));
@@ -168,7 +175,7 @@ static weir_status pin(weir_pipeline *p, pipe_sink *s, weir_error *err) {
   } else {
     weir_store_binding now = {s->name, text.data, text.size};
     status = weir_store_pin(p->store, &now, 0, err);
-    if (!status && p->state->n_decided)
+    if (!status && p->state->n_decided && !has_decided(p->state, s->name))
       base_log_printf(
           &p->log, WEIR_LOG_WARN, connector_spec_where(s->spec),
           "this sink is new in the pipeline: it starts at the present position of its "
@@ -205,8 +212,9 @@ static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
           err, WEIR_E_CONFLICT, 0,
           "%s: the target was written by deployment %s of pipeline %s up to checkpoint "
           "%" PRIu64
-          ", but the %s knows nothing of it; bring that back, or "
-          "deliver everything again with `weir run --new-deployment`",
+          ", but the %s knows nothing of it; bring that back, have it "
+          "made anew (`weir adopt`), or deliver everything again with `weir run "
+          "--new-deployment`",
           connector_spec_where(s->spec), uuid, p->plan.top.pipeline,
           list->v[i].cursor.checkpoint, p->state_name);
     }

@@ -12,6 +12,7 @@
  * report.c JSON documents.
  * check.c  what is promised, and what the targets say to it.
  * audit.c  verify and clean: targets beside what the store knows.
+ * adopt.c  a lost store, made anew of what the targets say.
  * resolve.c a person's word on a decided attempt that its target refuses for good.
  */
 #ifndef PIPELINE_PIPELINE_H
@@ -209,6 +210,10 @@ weir_status pipeline_open_store(weir_pipeline *p, weir_error *err);
 /* The store alone, with the lease; `anew`: a database sets aside what it has of an old deployment. */
 weir_status pipeline_take_store(const config_top *top, bool anew, weir_store **out,
                                 weir_error *err);
+/* Moves the old state folder away, if there is one, while it is owned: by `held`, else by a lease taken here, so
+ * that no other instance can be using it. *aside is its new name, to free(). */
+weir_status pipeline_put_folder_aside(const config_top *top, const weir_store *held,
+                                      char **aside, weir_error *err);
 /* What it knows, without the lease, also beside a live owner. */
 weir_status pipeline_read_store(const config_top *top, weir_store_state **out,
                                 weir_error *err);
@@ -233,6 +238,10 @@ void pipeline_json_unresolved(struct yyjson_mut_doc *doc, struct yyjson_mut_val 
                               const weir_store_state *state);
 void pipeline_json_resolved(struct yyjson_mut_doc *doc, struct yyjson_mut_val *root,
                             const weir_store_state *state);
+/* The member `sources`: positions in their sources' words. */
+void pipeline_json_sources(struct yyjson_mut_doc *doc, struct yyjson_mut_val *root,
+                           const weir_config *config, const weir_store_position *v,
+                           size_t n);
 /* Decided with rows, not seen at the target, and not resolved by a person. */
 bool pipeline_unshown(const weir_store_state *state, const weir_store_sink *part);
 /* Rows and bytes of that attempt alone. */

@@ -151,6 +151,21 @@ static void no_release(weir_bytes *bytes) {
   (void)bytes;
 }
 
+void pipeline_json_sources(yyjson_mut_doc *doc, yyjson_mut_val *root,
+                           const weir_config *config,
+                           const weir_store_position *positions, size_t n) {
+  yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
+  for (size_t i = 0; i < n; i++) {
+    const weir_store_position *at = &positions[i];
+    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, at->source);
+    weir_bytes position = {.data = at->data, .size = at->size};
+    if (at->present) position.release = no_release;
+    add_position(doc, v, source_ops(config, at->source), &position);
+    yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
+    yyjson_mut_obj_add_uint(doc, v, "lost", at->lost);
+  }
+}
+
 static weir_status status_of_store(const weir_config *config,
                                    const weir_store_state *state, weir_bytes *out,
                                    weir_error *err) {
@@ -188,16 +203,7 @@ static weir_status status_of_store(const weir_config *config,
     yyjson_mut_obj_add_uint(doc, v, "rows", d->rows);
     yyjson_mut_obj_add_uint(doc, v, "bytes", d->bytes);
   }
-  yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
-  for (size_t i = 0; i < state->n_positions; i++) {
-    const weir_store_position *at = &state->positions[i];
-    yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sources, at->source);
-    weir_bytes position = {.data = at->data, .size = at->size};
-    if (at->present) position.release = no_release;
-    add_position(doc, v, source_ops(config, at->source), &position);
-    yyjson_mut_obj_add_uint(doc, v, "rows", at->rows);
-    yyjson_mut_obj_add_uint(doc, v, "lost", at->lost);
-  }
+  pipeline_json_sources(doc, root, config, state->positions, state->n_positions);
   status = pipeline_json_finish(doc, out, err);
   yyjson_mut_doc_free(doc);
   return status;

@@ -21,14 +21,14 @@ weir_status pipeline_identify(const char *name, uint8_t out[WEIR_DIGEST_SIZE],
   return base_sha256(text, (size_t)n, out, err);
 }
 
-/* Moves the old state away while it is owned, so that no other instance can be using it. A crash behind
- * the rename leaves a pipeline without state, which is refused where the target has a cursor: run with
- * the flag again. */
-static weir_status put_folder_aside(const weir_pipeline *p, weir_error *err) {
+/* A crash behind the rename leaves a pipeline without state, which is refused where the target has a cursor:
+ * the command is given again. */
+weir_status pipeline_put_folder_aside(const config_top *top, const weir_store *held,
+                                      char **out, weir_error *err) {
   weir_store *old = NULL;
   weir_status status = WEIR_OK;
-  if (access(p->plan.top.state, F_OK) && errno == ENOENT) return WEIR_OK;
-  status = weir_store_open(p->plan.top.state, p->plan.top.pipeline, &old, err);
+  if (access(top->state, F_OK) && errno == ENOENT) return WEIR_OK;
+  if (!held) status = weir_store_open(top->state, top->pipeline, &old, err);
   /* Else somebody owns it, or it is another pipeline's. */
   if (status && status != WEIR_E_CORRUPT) return status;
   status = WEIR_OK;
@@ -36,20 +36,29 @@ static weir_status put_folder_aside(const weir_pipeline *p, weir_error *err) {
   char *aside = NULL;
   do {
     free(aside);
-    aside = base_format(err, "%s.before-%" PRId64, p->plan.top.state, at++);
+    aside = base_format(err, "%s.before-%" PRId64, top->state, at++);
     if (!aside) BASE_GOTO(status, WEIR_E_NOMEM);
   } while (access(aside, F_OK) == 0);
-  if (rename(p->plan.top.state, aside))
-    BASE_GOTO(status, base_io_error(err, errno, "rename", p->plan.top.state));
-  base_log_printf(
-      &p->log, WEIR_LOG_WARN, "pipeline",
-      "new deployment: everything is delivered again; the old state is kept in "
-      "%s",
-      aside);
+  if (rename(top->state, aside))
+    BASE_GOTO(status, base_io_error(err, errno, "rename", top->state));
+  *out = aside;
+  aside = NULL;
 out:
   weir_store_close(old);
   free(aside);
   return status;
+}
+
+static weir_status begin_anew(const weir_pipeline *p, weir_error *err) {
+  char *aside = NULL;
+  BASE_TRY(pipeline_put_folder_aside(&p->plan.top, NULL, &aside, err));
+  if (aside)
+    base_log_printf(
+        &p->log, WEIR_LOG_WARN, "pipeline",
+        "new deployment: everything is delivered again; the old state is kept in %s",
+        aside);
+  free(aside);
+  return WEIR_OK;
 }
 
 static weir_store_postgres where(const config_top *top) {
@@ -79,7 +88,7 @@ weir_status pipeline_open_store(weir_pipeline *p, weir_error *err) {
   BASE_TRY(pipeline_identify(p->plan.top.pipeline, p->identity, err));
   const config_top *top = &p->plan.top;
   bool anew = p->flags & WEIR_OPEN_NEW_DEPLOYMENT;
-  if (anew && !top->store) BASE_TRY(put_folder_aside(p, err));
+  if (anew && !top->store) BASE_TRY(begin_anew(p, err));
   BASE_TRY(pipeline_take_store(top, anew, &p->store, err));
   if (anew && top->store)
     base_log_printf(

@@ -50,6 +50,8 @@ const char *const pg_sql[PG_STATEMENTS] = {
         "INSERT INTO weir.meta(pipeline, deployment, sum) SELECT $1, $3, $4 WHERE $1=$2 "
         "ON CONFLICT DO NOTHING",
     [SQL_META_READ] = "SELECT pipeline, deployment, sum FROM weir.meta WHERE pipeline=$1",
+    [SQL_META_SET] =
+        "UPDATE weir.meta SET deployment=$3, sum=$4 WHERE pipeline=$1 AND pipeline=$2",
     [SQL_ATTEMPT_ADD] =
         "INSERT INTO weir.attempt(pipeline, attempt, state, token, sum) "
         "VALUES($1,$2,$3,$4,$5)",

@@ -18,6 +18,7 @@ typedef enum sql_statement {
   SQL_LEASE_READ,
   SQL_META_ADD,
   SQL_META_READ,
+  SQL_META_SET, /* deployment, where the pipeline is that one */
   SQL_ATTEMPT_ADD,
   SQL_ATTEMPT_SETTLE, /* only where there is no outcome: it is written once */
   SQL_ATTEMPT_DROP_CLEAN,

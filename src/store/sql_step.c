@@ -15,6 +15,8 @@ static int step_fault_before(store_step_type type) {
       return WEIR_FAULT("store.abort.before");
     case STORE_PIN:
       return WEIR_FAULT("store.pin.before");
+    case STORE_ADOPT:
+      return WEIR_FAULT("store.adopt.before");
     case STORE_FLUSH:
       return WEIR_FAULT("store.flush.before");
   }
@@ -31,6 +33,8 @@ static int step_fault_after(store_step_type type) {
       return WEIR_FAULT("store.abort.after");
     case STORE_PIN:
       return WEIR_FAULT("store.pin.after");
+    case STORE_ADOPT:
+      return WEIR_FAULT("store.adopt.after");
     case STORE_FLUSH:
       return WEIR_FAULT("store.flush.after");
   }
@@ -201,6 +205,40 @@ static weir_status step_pin(sql_store *store, const store_step *step, weir_error
   return sql_put(store, SQL_BINDING_SET, "binding", row, BASE_COUNT(row), NULL, err);
 }
 
+static weir_status adopt_row(void *ctx, const sql_value *v, int n, weir_error *err) {
+  (void)v;
+  (void)n;
+  return weir_error_set(err, WEIR_E_INVALID_STATE, 0,
+                        "checkpoint store %s has attempts or cursors already: it cannot "
+                        "take those of a lost one",
+                        ((const sql_store *)ctx)->path);
+}
+
+/* The deployment of before, and a lease beyond every token that a target has seen. */
+static weir_status step_adopt(sql_store *store, const weir_store_adoption *from,
+                              weir_error *err) {
+  uint64_t changes = 0;
+  uint64_t token = from->token > store->token ? from->token : store->token;
+  BASE_TRY(store->driver->query(store, SQL_ATTEMPT_READ, NULL, 0, adopt_row, store, err));
+  BASE_TRY(store->driver->query(store, SQL_CURSOR_READ, NULL, 0, adopt_row, store, err));
+  sql_value meta[] = {sql_text(from->pipeline),
+                      sql_blob(from->deployment, WEIR_UUID_SIZE)};
+  BASE_TRY(sql_put(store, SQL_META_SET, "meta", meta, 2, &changes, err));
+  if (changes != 1)
+    return weir_error_set(err, WEIR_E_INVALID_STATE, 0,
+                          "checkpoint store %s is not that of pipeline %s", store->path,
+                          from->pipeline);
+  sql_value lease[] = {sql_int(token), sql_int(from->last_attempt)};
+  BASE_TRY(sql_put(store, SQL_LEASE_TAKE, "lease", lease, 2, NULL, err));
+  for (size_t i = 0; i < from->n_sinks; i++) {
+    const weir_store_sink *s = &from->sinks[i];
+    for (int kind = SQL_DECIDED; kind <= SQL_SEEN; kind++)
+      BASE_TRY(step_set_cursor(store, kind, s->sink_id, &s->cursor, s->has_rows, s->rows,
+                               s->bytes, err));
+  }
+  return WEIR_OK;
+}
+
 static weir_status step_seen(sql_store *store, const store_line *line, weir_error *err) {
   bool found = false;
   uint64_t totals[3] = {0}, floor = 0; /* has_rows, rows, bytes */
@@ -258,6 +296,9 @@ static weir_status step_body(sql_store *store, const store_step *step, weir_erro
     }
     case STORE_PIN:
       BASE_TRY(step_pin(store, step, err));
+      break;
+    case STORE_ADOPT:
+      BASE_TRY(step_adopt(store, step->adoption, err));
       break;
     case STORE_FLUSH:
       break;
@@ -326,6 +367,8 @@ weir_status sql_apply(weir_store *base, const store_step *step, weir_error *err)
   if (status) return step_undo(store, status, err);
   BASE_TRY(step_commit(store, step->type, err));
   store->last_attempt = last;
+  if (step->adoption && step->adoption->token > store->token)
+    store->token = step->adoption->token;
   store->driver->committed(store);
   return WEIR_OK;
 }

@@ -19,6 +19,7 @@ static const char *const sq_sql[SQ_STATEMENTS] = {
     [SQL_LEASE_READ] = "SELECT token, last_attempt, sum FROM lease WHERE id=1",
     [SQL_META_ADD] = "INSERT INTO meta(id, pipeline, deployment, sum) VALUES(1,?1,?2,?3)",
     [SQL_META_READ] = "SELECT pipeline, deployment, sum FROM meta WHERE id=1",
+    [SQL_META_SET] = "UPDATE meta SET deployment=?2, sum=?3 WHERE id=1 AND pipeline=?1",
     [SQL_ATTEMPT_ADD] =
         "INSERT INTO attempt(attempt, state, token, sum) VALUES(?1,?2,?3,?4)",
     /* An outcome is written once. */

@@ -223,6 +223,22 @@ weir_status weir_store_pin(weir_store *store, const weir_store_binding *binding,
   return store_apply(store, &step, err);
 }
 
+weir_status weir_store_adopt(weir_store *store, const weir_store_adoption *from,
+                             weir_error *err) {
+  BASE_TRY(store_writable(store, err));
+  BASE_TRY(store_check_number(from->last_attempt, "attempt", err));
+  BASE_TRY(store_check_number(from->token, "token", err));
+  BASE_TRY(store_check_positions(from->positions, from->n_positions, err));
+  for (size_t i = 0; i < from->n_sinks; i++)
+    BASE_TRY(store_check_name(from->sinks[i].sink_id, "a sink", err));
+  store_step step = {.type = STORE_ADOPT,
+                     .positions = from->positions,
+                     .n_positions = from->n_positions,
+                     .next = from->last_attempt,
+                     .adoption = from};
+  return store_apply(store, &step, err);
+}
+
 /* The name under which a resolution is pinned. */
 static char *store_resolved_key(const char *sink_id, uint64_t attempt, weir_error *err) {
   return base_format(err, "resolved:%s:%llu", sink_id, (unsigned long long)attempt);

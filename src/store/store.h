@@ -17,6 +17,7 @@ typedef enum store_step_type {
   STORE_DECIDE,
   STORE_ABORT,
   STORE_PIN,
+  STORE_ADOPT,
   STORE_FLUSH
 } store_step_type;
 
@@ -26,12 +27,14 @@ typedef struct store_step {
   const weir_store_position
       *positions; /* decide: of every source; abort: of those that lose rows */
   size_t n_positions;
-  uint64_t next;                   /* attempt that the step reserves; 0: none */
+  /* attempt that the step reserves; adopt: the highest that is taken; 0: none */
+  uint64_t next;
   const weir_store_entry *intents; /* of `next` */
   size_t n_intents;
   const weir_store_decision *decision;
   const weir_store_binding *binding;
   int replace;
+  const weir_store_adoption *adoption;
 } store_step;
 
 /* A line that the next durable step takes along. */

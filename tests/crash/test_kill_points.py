@@ -27,8 +27,8 @@ WAYS = {
 FOLDERS = ("file.folders",)
 # Passed every thousand pages of the WAL.
 LONG = ["store.checkpoint.before"]
-# Not a run's: test_audits.py kills there.
-AUDITS = ["file.swept.one"]
+# Not a run's: test_audits.py and test_ways_out.py kill there.
+AUDITS = ["file.swept.one", "store.adopt.after", "store.adopt.before"]
 
 
 # Passed once a run: before its first epoch, or after its last one.

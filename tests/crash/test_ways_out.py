@@ -1,5 +1,5 @@
-"""The ways out: `weir resolve`, killed at each of its durable steps, repeated, refused beside an owner; and what the runs
-behind it deliver."""
+"""The ways out: `weir resolve` and `weir adopt`, killed at each of their durable steps, repeated, refused beside an owner; and
+what the runs behind them deliver."""
 
 import json
 import shutil
@@ -175,3 +175,227 @@ def test_what_cannot_be_resolved(tmp_path, weir_faults_bin):
     assert case.run(verb="run", arguments=("--why", "so")).returncode == 2
     case.finish()
     case.check()
+
+
+# ---- adopt -------------------------------------------------------------------------------------------
+
+ADOPT = ["store.lease.before", "store.lease.after", "store.adopt.before", "store.commit.before", "store.commit.sync", "store.adopt.after"]
+
+
+def lose_state(case):
+    if isinstance(case, ServerCase):
+        case.sql("drop schema weir cascade")
+    else:
+        shutil.rmtree(case.state)
+
+
+def adopt(case, *arguments, faults=""):
+    if isinstance(case, ServerCase):
+        case.expire()
+    return case.run(faults, verb="adopt", arguments=arguments)
+
+
+def goes_on(case):
+    """All rows once, and what the lost state had under way is nobody's."""
+    case.finish()
+    case.check()
+    case.check_goes_on()
+    look(case, "verify", "--deep")
+    look(case, "clean", "--older-than", "0")
+    assert not case.leftovers(), [str(path) for path in case.leftovers()]
+
+
+@pytest.mark.parametrize("step", ["store.create.before", "store.create.after", *ADOPT])
+def test_adopt_killed_and_repeated(step, case):
+    if step.startswith("store.create") and isinstance(case, ServerCase):
+        return
+    case.kill("store.decide.after=kill@5")
+    deployment = look(case, "status")["deployment"]
+    lose_state(case)
+    told = document(adopt(case, "--dry-run"))
+    assert told["dry_run"] and not told["adopted"]
+    assert killed(adopt(case, faults=f"{step}=kill@1"))
+    again = document(adopt(case))
+    assert again["deployment"] == deployment and again["agreed"] == (step == "store.adopt.after")
+    assert again["sinks"]["lake"] == told["sinks"]["lake"] and again["sinks"]["lake"]["rows"] > 0
+    assert document(adopt(case))["agreed"]
+    found = look(case, "status")
+    assert found["deployment"] == deployment and not found["unresolved"]
+    assert found["sinks"]["lake"] == again["sinks"]["lake"]
+    assert found["sources"]["orders"]["position"] == told["sources"]["orders"]["position"]
+    look(case, "verify")
+    goes_on(case)
+
+
+def test_a_run_that_was_refused_first(case):
+    """It has made a store of its own, of another deployment, in which there is nothing."""
+    case.kill("file.manifest.linked=kill@4")
+    lose_state(case)
+    for _ in range(2):
+        refused = case.run()
+        assert refused.returncode == 4 and "weir adopt" in refused.stderr
+    assert document(adopt(case))["adopted"]
+    goes_on(case)
+
+
+def test_adopt_after_a_new_deployment(tmp_path, weir_faults_bin):
+    """The target has cursors of two deployments, and says which one owns it."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    for path in case.published():
+        path.unlink()
+    case.finish(arguments=("--new-deployment",))
+    deployment = look(case, "status")["deployment"]
+    lose_state(case)
+    assert document(adopt(case))["deployment"] == deployment
+    goes_on(case)
+
+
+@pytest.mark.parametrize("fault", ["", "store.lease.after=kill@1", "store.create.before=kill@1", "store.lease.after=kill@2",
+                                   "store.adopt.before=kill@1", "store.adopt.after=kill@1"])
+def test_a_copy_that_lost_is_set_aside(fault, tmp_path, weir_faults_bin):
+    """Two copies of a state folder, of which the other one has published: its state is worth nothing any more."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    copy = case.copy_state("copy")
+    case.grow()
+    case.finish()
+    case.grow()
+    assert case.run(arguments=copy).returncode == 4
+    refused = adopt(case, *copy)
+    assert refused.returncode == 4 and "--set-aside" in refused.stderr
+    assert killed(adopt(case, "--set-aside", *copy, faults=fault)) == bool(fault)
+    done = document(adopt(case, "--set-aside", *copy))
+    assert list(tmp_path.glob("copy.before-*")) and done["agreed"] == (fault in ("", "store.adopt.after=kill@1"))
+    case.finish(arguments=copy)
+    case.check()
+    # Now this one is ahead, and the other one is refused, not doubled.
+    case.grow()
+    assert case.run().returncode == 4
+    case.finish(arguments=copy)
+    case.check()
+
+
+def test_rows_of_a_server_are_set_aside(tmp_path, weir_faults_bin, server):  # noqa: F811
+    case = ServerCase(tmp_path, weir_faults_bin, server, rows=600)
+    case.finish()
+    shutil.copytree(tmp_path / "out", tmp_path / "backup")
+    for _ in range(12):
+        case.grow()
+        case.finish()
+    put_back(case)
+    assert killed(adopt(case, "--set-aside", faults="store.adopt.before=kill@1"))
+    case.expire()
+    assert document(adopt(case))["adopted"]
+    goes_on(case)
+    assert int(case.sql("select count(*) from weir.meta")) == 2
+
+
+def put_back(case):
+    shutil.rmtree(case.folder / "out")
+    shutil.copytree(case.folder / "backup", case.folder / "out")
+    assert case.run().returncode == 4
+
+
+def test_a_target_that_was_put_back_too_far(tmp_path, weir_faults_bin):
+    """Further than the store can fill it up: the rows behind the backup are read and delivered again."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    shutil.copytree(tmp_path / "out", tmp_path / "backup")
+    for _ in range(12):
+        case.grow()
+        case.finish()
+    last = look(case, "status")["decided"]
+    put_back(case)
+    assert document(adopt(case, "--set-aside", "--dry-run"))["sinks"]["lake"]["rows"] == 600
+    assert not list(tmp_path.glob("state.before-*"))
+    assert document(adopt(case, "--set-aside"))["adopted"]
+    goes_on(case)
+    assert look(case, "status")["decided"] > last  # no number is used twice
+
+
+def test_a_state_that_needs_nothing_is_left_alone(tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin)
+    case.kill("store.decide.after=kill@4")
+    before = look(case, "status")
+    assert document(adopt(case, "--set-aside"))["agreed"]
+    assert look(case, "status")["unresolved"] == before["unresolved"]
+    case.finish()
+    case.check()
+    case.check_clean()
+
+
+def test_a_damaged_state(tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    for name in ("store.db-wal", "store.db-shm"):
+        (case.state / name).unlink(missing_ok=True)
+    (case.state / "store.db").write_bytes(b"no database at all " * 100)
+    refused = adopt(case)
+    assert refused.returncode == 1 and "--set-aside" in refused.stderr
+    assert document(adopt(case, "--set-aside"))["adopted"]
+    goes_on(case)
+
+
+def test_sinks_that_agree_and_sinks_that_do_not(tmp_path, weir_faults_bin):
+    case = Case(tmp_path, weir_faults_bin, sinks="lake pond")
+    case.finish()
+    lose_state(case)
+    assert document(adopt(case))["adopted"]
+    case.grow(900)
+    # One target shows an epoch that the other one lacks: its rows are known to the state alone.
+    case.kill("file.manifest.linked=kill@3")
+    cursors = {item["cursor"]["checkpoint"] for item in look(case, "verify")["sinks"].values()}
+    case.state.rename(tmp_path / "kept")
+    done = adopt(case)
+    assert done.returncode == (0 if len(cursors) == 1 else 4), done.stderr
+    if done.returncode:
+        assert "do not agree" in done.stderr and not case.state.exists()
+        (tmp_path / "kept").rename(case.state)
+    case.finish()
+    for sink in ("lake", "pond"):
+        case.check(sink=sink)
+
+
+def test_a_sink_that_owes_nothing_since(tmp_path, weir_faults_bin):
+    """It stands behind the other one, and nothing was read for it in between."""
+    case = Case(tmp_path, weir_faults_bin, rows=1200, sources=2, sinks="lake pond")
+    text = case.pipeline.read_text()
+    lake, pond = text.replace("from: [orders, more]", "from: [orders]", 1), "from: [orders, more]"
+    case.pipeline.write_text(lake.replace(pond, "from: [more]"))
+    case.finish()
+    case.grow()
+    case.finish()
+    lose_state(case)
+    cursors = {name: item["cursor"]["checkpoint"] for name, item in document(adopt(case))["sinks"].items()}
+    assert cursors["lake"] < cursors["pond"]
+    case.grow()
+    case.finish()
+    case.check(rows=600)
+    case.check(first=600, rows=case.rows - 600, sink="pond")
+    look(case, "verify", "--deep")
+
+
+def test_adopt_is_refused_beside_an_owner(case):
+    process = case.stop("file.manifest.linked=stop@3")
+    try:
+        for arguments in ((), ("--set-aside",)):
+            done = case.run(verb="adopt", arguments=arguments)
+            assert done.returncode == 4 and str(process.pid) in done.stderr
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    case.finish()
+    case.check()
+
+
+def test_what_cannot_be_adopted(tmp_path, weir_faults_bin):
+    case = Case(tmp_path / "none", weir_faults_bin)
+    done = adopt(case)
+    assert done.returncode == 4 and "no target has a cursor" in done.stderr and not case.state.exists()
+    # A record has room for 16 KiB of positions: a source of many files has more.
+    case = Case(tmp_path / "many", weir_faults_bin, rows=600, files=600)
+    case.finish()
+    lose_state(case)
+    done = adopt(case)
+    assert done.returncode == 4 and "carries no source positions" in done.stderr and not case.state.exists()

@@ -337,6 +337,46 @@ static void test_resolve(void **state) {
                    WEIR_E_INTERNAL);
 }
 
+/* What a lost store is made of is there whole, under a lease that no target has seen, and once. */
+static void test_adopt(void **state) {
+  stores_fixture *f = *state;
+  weir_store_sink sinks[] = {stores_sink("a", 7, 50, 400), stores_sink("b", 5, 50, 30)};
+  weir_store_position at = {"orders", 1, stores_bytes("p7"), 2, 0, 0};
+  weir_store_adoption from = {.struct_size = sizeof(from),
+                              .pipeline = STORES_PIPELINE,
+                              .token = 51,
+                              .last_attempt = 9,
+                              .sinks = sinks,
+                              .n_sinks = 2,
+                              .positions = &at,
+                              .n_positions = 1};
+  memset(from.deployment, 0xd7, sizeof(from.deployment));
+  weir_store_adoption foreign = from;
+  foreign.pipeline = "other";
+  assert_int_equal(weir_store_adopt(f->store, &foreign, &f->err), WEIR_E_INVALID_STATE);
+  OK(weir_store_adopt(f->store, &from, &f->err));
+  OK(weir_store_check_lease(f->store, &f->err));
+  assert_int_equal(weir_store_adopt(f->store, &from, &f->err), WEIR_E_INVALID_STATE);
+  assert_int_equal(weir_store_reserve(f->store, 9, NULL, 0, &f->err),
+                   WEIR_E_INVALID_STATE);
+  weir_store_state *s = stores_load(f);
+  assert_int_equal(s->token, 51);
+  weir_store_state_free(s);
+  stores_reopen(f);
+  s = stores_load(f);
+  assert_int_equal(s->token, f->kind == STORES_MEMORY ? 51 : 52);
+  assert_int_equal(s->last_attempt, 9);
+  assert_memory_equal(s->deployment, from.deployment, sizeof(from.deployment));
+  assert_int_equal(s->n_decided, 2);
+  assert_int_equal(s->n_seen, 2);
+  assert_true(weir_cursor_equal(&s->seen[0].cursor, &sinks[0].cursor));
+  assert_int_equal(s->decided[1].rows, 30);
+  assert_int_equal(s->n_positions, 1);
+  assert_memory_equal(s->positions[0].data, "p7", 2);
+  weir_store_state_free(s);
+  OK(weir_store_reserve(f->store, 10, NULL, 0, &f->err));
+}
+
 static void test_a_broken_step_ends_the_store(void **state) {
   stores_fixture *f = *state;
   OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
@@ -383,6 +423,7 @@ int main(void) {
       EACH(test_without_committable_sinks_it_stays_small),
       EACH(test_pin),
       EACH(test_resolve),
+      EACH(test_adopt),
       EACH(test_a_broken_step_ends_the_store),
   };
   return cmocka_run_group_tests(tests, stores_start_server, stores_stop_server);
