@@ -83,6 +83,7 @@ static void make_world(sim_world *w, uint64_t seed, bool trace, sim_counts *coun
   w->copy_wanted = sim_chance(w, 4);
   w->faults = (int)sim_below(w, 24);
   w->pace = 1 + sim_below(w, 12);
+  w->ephemeral = sim_chance(w, 3) ? (uint8_t)sim_below(w, 1u << LANES) : 0;
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     sim_target *t = &w->targets[k];
     t->kind = sim_chance(w, 6) ? KIND_WEAK : sim_chance(w, 2) ? KIND_STAGE : KIND_TXN;
@@ -187,11 +188,20 @@ static void copy_store(sim_world *w) {
   sim_trace(w, "the store is copied");
 }
 
+/* The clock of a machine that slept, or was set. */
+static void jump(sim_world *w) {
+  int64_t by = 1 + sim_below(w, 200000);
+  w->now = sim_chance(w, 2) ? w->now + by : w->now > by ? w->now - by : 0;
+  w->counts->jumps++;
+  sim_trace(w, "the clock jumps");
+}
+
 /* Drawn once for all, since most turns have none of it. */
 static void disturb(sim_world *w) {
   if (!sim_chance(w, 25)) return;
   sim_owner *o = &w->owners[sim_below(w, OWNERS)];
   copy_store(w);
+  if (sim_fault(w, 50)) jump(w);
   if (o->life == OWNER_LIVE) {
     if (sim_fault(w, 6)) {
       sim_trace(w, "owner %d is killed", o->index);
@@ -243,10 +253,11 @@ static void check_end(sim_world *w) {
   }
   if (w->copied) return;
   const sim_store *s = &w->stores[0];
+  const sim_attempt *last = &s->attempts[s->decided];
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     const sim_target *t = &w->targets[k];
     for (uint32_t l = 0; t->kind != KIND_WEAK && l < w->n_lanes; l++) {
-      uint16_t expected = t->fed & (1u << l) ? sim_span(0, (uint16_t)w->rows) : 0;
+      uint16_t expected = t->fed & (1u << l) ? last->taken.lane[l] : 0;
       SIM_CHECK(w, t->visible.lane[l] == expected,
                 "at the end sink %d shows rows %x of lane %d, not %x", (int)k,
                 t->visible.lane[l], (int)l, expected);
@@ -261,10 +272,18 @@ static void check_end(sim_world *w) {
       }
     }
   }
+  uint64_t missing = 0;
   for (uint32_t l = 0; l < w->n_lanes; l++) {
-    SIM_CHECK(w, s->attempts[s->decided].position[l] == w->rows,
-              "lane %d is not at its end", (int)l);
+    if (sim_is_ephemeral(w, l)) {
+      SIM_CHECK(w, w->stream[l] == w->rows, "lane %d is not at its end", (int)l);
+      missing += w->rows - sim_count(last->taken.lane[l]) - s->lost[l];
+    } else {
+      SIM_CHECK(w, last->position[l] == w->rows, "lane %d is not at its end", (int)l);
+    }
   }
+  SIM_CHECK(w, missing == w->vanished, "%d rows are missing and %d were lost unsaid",
+            (int)missing, (int)w->vanished);
+  w->counts->rows_vanished += missing;
 }
 
 enum { TURNS = 200000 };
@@ -285,10 +304,10 @@ static void play(sim_world *w) {
     if (!n && live(w)) sim_fail(w, "nothing can happen any more");
     if (n) make(w, &choices[sim_below(w, (uint32_t)n)]);
   }
-  check_end(w);
   for (int i = 0; i < OWNERS; i++) {
     if (w->owners[i].life == OWNER_LIVE) sim_owner_kill(w, &w->owners[i]);
   }
+  check_end(w);
 }
 
 static int report(const sim_counts *n) {
@@ -305,6 +324,9 @@ static int report(const sim_counts *n) {
               {"store writes in doubt", n->in_doubt},
               {"cleanings", n->cleanings},
               {"targets that fell back", n->fall_backs},
+              {"jumps of the clock", n->jumps},
+              {"rows of ephemeral lanes lost by aborts", n->rows_lost},
+              {"rows of ephemeral lanes lost with their owners", n->rows_vanished},
               {"stores copied", n->copies},
               {"second histories refused", n->refusals}};
   int status = 0;

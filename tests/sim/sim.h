@@ -59,11 +59,13 @@ typedef struct sim_attempt {
   bool clean_failed[SINKS]; /* its last cleaner, of which a store knows nothing */
   sim_blob descriptor[SINKS][PARTS], intent[SINKS][PARTS];
   uint16_t position[LANES];
+  sim_rows taken; /* of this attempt and all decided before it */
 } sim_attempt;
 
 typedef struct sim_store {
   uint64_t token, last, decided;
   weir_cursor seen[SINKS];
+  uint64_t lost[LANES];           /* rows of ephemeral lanes, as the owners say */
   sim_attempt attempts[ATTEMPTS]; /* zero behind `last` */
 } sim_store;
 
@@ -129,7 +131,7 @@ typedef struct sim_jobs { /* a ring */
 
 typedef struct sim_part {
   sim_jobs jobs;
-  bool gate, sealed;
+  bool gate, sealed, broken; /* broken: its rollback failed */
   uint64_t attempt, rewind;
   uint8_t met, fin;
   sim_item queue[LANES][QUEUE];
@@ -150,6 +152,11 @@ typedef struct sim_lane {
   sim_item item;
   int next; /* the next of the participants it goes to */
   uint8_t choice[SINKS];
+  /* Ephemeral: rows read and not decided: up to the barrier, from there to the end, and not yet in front of
+   * either; and how many rows the aborts have cost, and those of them that the store was not told of. */
+  bool barred;
+  uint16_t cut, tail, fresh;
+  uint64_t lost, unsaid;
 } sim_lane;
 
 typedef struct sim_mail {
@@ -188,7 +195,7 @@ typedef struct sim_owner {
 /* How much of what a run is for has happened: a run in which nothing did proves nothing. */
 typedef struct sim_counts {
   uint64_t worlds, turns, starts, decisions, aborts, publications, late, lost, cleanings,
-      fall_backs, copies, refusals, in_doubt;
+      fall_backs, copies, refusals, in_doubt, rows_lost, rows_vanished, jumps;
 } sim_counts;
 
 typedef struct sim_world {
@@ -200,8 +207,11 @@ typedef struct sim_world {
   bool prunes_empties, barrier_event_first, had_zombie, lazy_rollback;
   uint32_t keep; /* published attempts that the store keeps */
   bool copied, copy_wanted;
-  int faults;    /* still to come */
-  uint32_t pace; /* lanes move one turn in so many: how much an epoch holds */
+  uint8_t ephemeral;      /* lanes, as bits: what was read of them cannot be read again */
+  uint16_t stream[LANES]; /* rows of them read by anybody */
+  uint64_t vanished;      /* rows read by owners that never said what became of them */
+  int faults;             /* still to come */
+  uint32_t pace;          /* lanes move one turn in so many: how much an epoch holds */
   sim_counts *counts;
   uint32_t last_incarnation;
   /* What lies behind is cleared as far as it was used. */
@@ -250,6 +260,12 @@ void sim_print(const sim_world *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
 void sim_encode(const sim_blob *blob, weir_bytes *out);
 sim_blob sim_decode(sim_world *w, int present, const uint8_t *data, size_t size);
 uint16_t sim_span(uint16_t from, uint16_t to); /* rows from+1..to */
+static inline uint64_t sim_count(uint32_t rows) {
+  return (uint64_t)__builtin_popcount(rows);
+}
+static inline bool sim_is_ephemeral(const sim_world *w, uint32_t lane) {
+  return w->ephemeral >> lane & 1;
+}
 
 /* ---- sim_store.c: each writes at once; the error says what the owner hears */
 weir_status sim_store_lease(sim_world *w, sim_owner *o);

@@ -41,23 +41,38 @@ static void post_position(sim_world *w, sim_owner *o, uint32_t lane) {
   sim_post(w, o, e, NULL);
 }
 
+static bool at_end(const sim_world *w, const sim_lane *l, uint32_t lane) {
+  return (sim_is_ephemeral(w, lane) ? w->stream[lane] : l->position) == w->rows;
+}
+
 static void begin_push(sim_world *w, sim_owner *o, uint32_t lane) {
   sim_lane *l = &o->lanes[lane];
   l->item = (sim_item){.generation = l->generation};
   l->next = 0;
+  bool ephemeral = sim_is_ephemeral(w, lane);
   if (l->wanted) {
     l->item.row = ITEM_BARRIER;
     l->item.attempt = l->wanted;
     l->wanted = 0;
-  } else if (l->position == w->rows || o->drained) {
+  } else if (at_end(w, l, lane) || o->drained) {
     l->item.row = ITEM_END;
   } else {
-    l->item.row = (int16_t)(l->position + 1);
+    if (ephemeral) {
+      l->position = ++w->stream[lane];
+      l->rows++;
+      l->fresh |= (uint16_t)(1u << (l->position - 1));
+    }
+    l->item.row = (int16_t)(ephemeral ? l->position : l->position + 1);
     for (uint32_t k = 0; k < w->n_sinks; k++) {
       l->choice[k] = (uint8_t)sim_below(w, o->n_parts[k]);
     }
   }
   l->pushing = true;
+  if (l->item.row < 0) {
+    *(l->item.row == ITEM_BARRIER ? &l->cut : &l->tail) = l->fresh;
+    l->barred = l->barred || l->item.row == ITEM_BARRIER;
+    l->fresh = 0;
+  }
   if (l->item.row < 0 && w->barrier_event_first) post_position(w, o, lane);
 }
 
@@ -70,7 +85,7 @@ void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
     return;
   }
   if (!l->pushing) {
-    if (l->position < w->rows && sim_fault(w, 60)) {
+    if (!at_end(w, l, lane) && sim_fault(w, 60)) {
       weir_error err = {0};
       weir_error_set(&err, WEIR_E_IO, WEIR_ERR_RETRIABLE, "injected: read");
       l->failed = true;
@@ -90,6 +105,7 @@ void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
   if (to) return;
   l->pushing = false;
   if (l->item.row > 0) {
+    if (sim_is_ephemeral(w, lane)) return;
     l->position++;
     l->rows++;
     return;
@@ -98,10 +114,47 @@ void sim_lane_turn(sim_world *w, sim_owner *o, uint32_t lane) {
   l->ended = l->item.row == ITEM_END && !l->posting;
 }
 
+/* Whatever was read and is not decided is lost with the attempt, also what waits for room or lies queued. */
+static void stop_lane(sim_world *w, sim_owner *o, uint32_t lane, uint64_t generation) {
+  sim_lane *l = &o->lanes[lane];
+  coord_event e = sim_lane_event(COORD_STOPPED, lane, 0, generation);
+  l->stopped = true;
+  l->pushing = l->posting = false;
+  l->wanted = 0;
+  e.rows = l->rows;
+  uint64_t lost = sim_count(l->cut | l->tail | l->fresh);
+  l->lost += lost;
+  l->unsaid += lost;
+  w->counts->rows_lost += lost;
+  l->cut = l->tail = l->fresh = 0;
+  l->barred = false;
+  sim_post(w, o, e, NULL);
+}
+
+static void seek_lane(sim_world *w, sim_owner *o, uint32_t lane, const sim_job *job) {
+  sim_lane *l = &o->lanes[lane];
+  const sim_store *s = &w->stores[o->store];
+  weir_error err = {0};
+  SIM_CHECK(w, l->stopped, "lane %d is sought and was not stopped", (int)lane);
+  SIM_CHECK(
+      w, sim_store_lease(w, o) || job->position == s->attempts[s->decided].position[lane],
+      "lane %d is sought at %d, not where the last decision left it", (int)lane,
+      job->position);
+  if (sim_fault(w, 10)) {
+    weir_error_set(&err, WEIR_E_IO, WEIR_ERR_RETRIABLE, "injected: seek");
+  } else {
+    if (!sim_is_ephemeral(w, lane)) l->position = job->position;
+    l->rows = job->rows;
+    l->generation = job->generation;
+    l->stopped = l->ended = l->failed = false;
+  }
+  sim_post(w, o, sim_lane_event(COORD_SOUGHT, lane, 0, job->generation),
+           err.code ? &err : NULL);
+}
+
 void sim_lane_job(sim_world *w, sim_owner *o, uint32_t lane) {
   sim_lane *l = &o->lanes[lane];
   const sim_job taken = sim_job_take(&l->jobs), *job = &taken;
-  weir_error err = {0};
   switch (job->type) {
     case COORD_SEND_BARRIERS:
       if (!l->stopped && !l->ended &&
@@ -110,23 +163,10 @@ void sim_lane_job(sim_world *w, sim_owner *o, uint32_t lane) {
       }
       break;
     case COORD_STOP_LANES:
-      l->stopped = true;
-      l->pushing = l->posting = false; /* what waited for room is discarded */
-      l->wanted = 0;
-      sim_post(w, o, sim_lane_event(COORD_STOPPED, lane, 0, job->generation), NULL);
+      stop_lane(w, o, lane, job->generation);
       break;
     case COORD_SEEK:
-      SIM_CHECK(w, l->stopped, "lane %d is sought and was not stopped", (int)lane);
-      if (sim_fault(w, 10)) {
-        weir_error_set(&err, WEIR_E_IO, WEIR_ERR_RETRIABLE, "injected: seek");
-      } else {
-        l->position = job->position;
-        l->rows = job->rows;
-        l->generation = job->generation;
-        l->stopped = l->ended = l->failed = false;
-      }
-      sim_post(w, o, sim_lane_event(COORD_SOUGHT, lane, 0, job->generation),
-               err.code ? &err : NULL);
+      seek_lane(w, o, lane, job);
       break;
     default:
       sim_fail(w, "a lane got command %d", job->type);
@@ -247,6 +287,8 @@ static void give_intent(sim_world *w, sim_part *p, uint64_t attempt, weir_bytes 
 static void begin(sim_world *w, sim_owner *o, sim_part *p, uint64_t attempt) {
   SIM_CHECK(w, w->stores[o->store].attempts[attempt].state != 0,
             "attempt %d begins and is not reserved", (int)attempt);
+  SIM_CHECK(w, !p->broken, "attempt %d begins behind a rollback that failed",
+            (int)attempt);
   SIM_CHECK(w, p->next_attempt == attempt, "attempt %d begins without its intent",
             (int)attempt);
   p->attempt = attempt;
@@ -279,8 +321,9 @@ static void roll_back(sim_world *w, sim_owner *o, uint32_t sink, sim_part *p,
     sim_target_roll_back(w, o, sink, p->incarnation);
 }
 
-static uint32_t job_fault(coord_command_type type) {
-  return type == COORD_GET_INTENT || type == COORD_BEGIN || type == COORD_PRE_COMMIT;
+static bool may_fail(coord_command_type type) {
+  return type == COORD_GET_INTENT || type == COORD_BEGIN || type == COORD_PRE_COMMIT ||
+         type == COORD_ROLLBACK;
 }
 
 void sim_part_job(sim_world *w, sim_owner *o, uint32_t sink, uint32_t part) {
@@ -289,8 +332,9 @@ void sim_part_job(sim_world *w, sim_owner *o, uint32_t sink, uint32_t part) {
   sim_job job = sim_job_take(&p->jobs);
   coord_event e = sim_event(COORD_TICK, sink, part + 1, job.attempt);
   weir_error err = {0};
-  if (job_fault(job.type) && sim_fault(w, 60)) {
-    weir_error_set(&err, WEIR_E_IO, WEIR_ERR_RETRIABLE, "injected: command %d", job.type);
+  if (may_fail(job.type) && sim_fault(w, 60)) {
+    weir_error_set(&err, WEIR_E_IO, sim_chance(w, 4) ? 0 : WEIR_ERR_RETRIABLE,
+                   "injected: command %d", job.type);
   }
   switch (job.type) {
     case COORD_GET_INTENT:
@@ -307,7 +351,8 @@ void sim_part_job(sim_world *w, sim_owner *o, uint32_t sink, uint32_t part) {
       break;
     case COORD_ROLLBACK:
       e.type = COORD_ROLLED_BACK;
-      roll_back(w, o, sink, p, job.attempt);
+      p->broken = err.code;
+      if (!err.code) roll_back(w, o, sink, p, job.attempt);
       break;
     case COORD_PURGE:
       e.type = COORD_PURGED;

@@ -174,7 +174,13 @@ static void to_lane(sim_world *w, sim_owner *o, uint32_t lane,
   add_job(w, &o->lanes[lane].jobs, &job);
 }
 
+/* Of a new attempt, or again after barriers with nothing in front of them. */
 static void open_gates(sim_world *w, sim_owner *o, uint64_t attempt) {
+  for (uint32_t l = 0; l < w->n_lanes; l++) {
+    SIM_CHECK(w, !o->lanes[l].cut, "attempt %d is begun again and has rows of lane %d",
+              (int)attempt, (int)l);
+    o->lanes[l].barred = false;
+  }
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     for (uint32_t p = 0; p < o->n_parts[k]; p++) {
       sim_open_gate(w, &o->parts[k][p], w->targets[k].kind, attempt);
@@ -353,9 +359,12 @@ static void make_coordinator(sim_world *w, sim_owner *o) {
                             .overlap = t->overlap,
                             .commit_interval_ns = t->commit_interval};
   }
+  uint8_t ephemeral[LANES];
+  for (uint32_t l = 0; l < w->n_lanes; l++) ephemeral[l] = sim_is_ephemeral(w, l);
   const coord_config config = {.sinks = sinks,
                                .n_sinks = w->n_sinks,
                                .lanes = sim_lane_names,
+                               .ephemeral = ephemeral,
                                .n_lanes = w->n_lanes,
                                .interval_ns = 1000,
                                .timeout_ns = 60000,
@@ -384,8 +393,9 @@ void sim_owner_start(sim_world *w, sim_owner *o, int store) {
   for (uint32_t k = 0; k < w->n_sinks; k++) o->n_parts[k] = 1 + sim_below(w, PARTS);
   const sim_store *s = &w->stores[store];
   for (uint32_t l = 0; l < w->n_lanes; l++) {
-    o->lanes[l].position = s->decided ? s->attempts[s->decided].position[l] : 0;
-    o->lanes[l].rows = o->lanes[l].position;
+    o->lanes[l].position = s->attempts[s->decided].position[l];
+    o->lanes[l].rows = sim_count(s->attempts[s->decided].taken.lane[l]);
+    o->lanes[l].lost = s->lost[l];
   }
   sim_trace(w, "owner %d starts on store %d under token %d", o->index, store,
             (int)o->token);
@@ -401,7 +411,10 @@ static void drop_jobs(sim_jobs *jobs) {
 }
 
 void sim_owner_kill(sim_world *w, sim_owner *o) {
-  (void)w;
+  for (uint32_t l = 0; l < w->n_lanes; l++) {
+    const sim_lane *lane = &o->lanes[l];
+    w->vanished += sim_count(lane->cut | lane->tail | lane->fresh) + lane->unsaid;
+  }
   for (; o->n_mail; o->n_mail--) {
     sim_mail *m = &o->mail[o->first_mail];
     weir_bytes_release(&m->event.bytes);

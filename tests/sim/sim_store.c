@@ -37,8 +37,25 @@ static weir_status outcome(sim_world *w, sim_owner *o, bool *made, weir_error *e
   *made = sim_chance(w, 2);
   w->counts->in_doubt++;
   sim_trace(w, "store write in doubt (made: %d)", *made);
-  return weir_error_set(err, WEIR_E_IO, WEIR_ERR_IN_DOUBT,
-                        "injected: store write in doubt");
+  uint32_t flags = *made || sim_chance(w, 2) ? WEIR_ERR_IN_DOUBT : 0;
+  return weir_error_set(err, WEIR_E_IO, flags, "injected: store write failed");
+}
+
+/* What a durable step says of the rows that cannot be read again: all that aborts have cost this owner,
+ * and the ones before it as far as they were able to say so. */
+static void put_lost(sim_world *w, sim_owner *o, const weir_store_position *positions,
+                     size_t n) {
+  sim_store *s = &w->stores[o->store];
+  for (uint32_t l = 0; l < w->n_lanes; l++) {
+    uint64_t said = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (strcmp(sim_lane_names[l], positions[i].source) == 0) said = positions[i].lost;
+    }
+    SIM_CHECK(w, said == o->lanes[l].lost, "lane %d lost %d rows, %d are said to be",
+              (int)l, (int)o->lanes[l].lost, (int)said);
+    s->lost[l] = said;
+    o->lanes[l].unsaid = 0;
+  }
 }
 
 static void put_intents(sim_world *w, sim_attempt *a, const weir_store_entry *entries,
@@ -105,6 +122,8 @@ weir_status sim_store_abort(sim_world *w, sim_owner *o, const coord_command *com
   SIM_CHECK(w, a->state == WEIR_ATTEMPT_RESERVED, "Abort of attempt %d in state %d",
             (int)command->attempt, a->state);
   if (!o->reserved) check_shown(w, s, command->attempt, true);
+  /* An attempt that took nothing, or that an earlier run left, costs no more than is stored. */
+  if (command->error) put_lost(w, o, command->positions, command->n_positions);
   a->state = WEIR_ATTEMPT_ABORT;
   w->counts->aborts++;
   return status;
@@ -123,11 +142,35 @@ static void check_rows(sim_world *w, const sim_store *s, const sim_attempt *a) {
         all |= rows;
       }
       if (w->targets[k].fed & (1u << l)) {
-        expected = sim_span(s->attempts[s->decided].position[l], a->position[l]);
+        expected = a->taken.lane[l] & (uint16_t)~s->attempts[s->decided].taken.lane[l];
       }
       SIM_CHECK(w, all == expected,
                 "sink %d takes rows %x of lane %d, the positions say %x", (int)k, all,
                 (int)l, expected);
+    }
+  }
+}
+
+static void fill_positions(sim_world *w, sim_owner *o, const weir_store_decision *d,
+                           sim_attempt *a) {
+  const sim_store *s = &w->stores[o->store];
+  for (size_t i = 0; i < d->n_positions; i++) {
+    for (uint32_t l = 0; l < w->n_lanes; l++) {
+      if (strcmp(sim_lane_names[l], d->positions[i].source) != 0) continue;
+      uint16_t at = 0;
+      if (d->positions[i].present) memcpy(&at, d->positions[i].data, sizeof(at));
+      a->position[l] = at;
+      a->taken.lane[l] = sim_span(0, at);
+      if (sim_is_ephemeral(w, l)) {
+        sim_lane *lane = &o->lanes[l];
+        uint16_t *taken = lane->barred ? &lane->cut : &lane->tail;
+        a->taken.lane[l] = s->attempts[s->decided].taken.lane[l] | *taken;
+        *taken = 0;
+        lane->barred = false;
+      }
+      SIM_CHECK(w, d->positions[i].rows == sim_count(a->taken.lane[l]),
+                "lane %d counts %d rows at position %d", (int)l,
+                (int)d->positions[i].rows, at);
     }
   }
 }
@@ -153,16 +196,6 @@ static void fill_decision(sim_world *w, const sim_owner *o, const weir_store_dec
           sim_decode(w, e->present, e->data, e->size);
     }
   }
-  for (size_t i = 0; i < d->n_positions; i++) {
-    for (uint32_t l = 0; l < w->n_lanes; l++) {
-      if (strcmp(sim_lane_names[l], d->positions[i].source) != 0) continue;
-      uint16_t at = 0;
-      if (d->positions[i].present) memcpy(&at, d->positions[i].data, sizeof(at));
-      SIM_CHECK(w, d->positions[i].rows == at, "lane %d counts %d rows at position %d",
-                (int)l, (int)d->positions[i].rows, at);
-      a->position[l] = at;
-    }
-  }
 }
 
 weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *command,
@@ -178,6 +211,8 @@ weir_status sim_store_decide(sim_world *w, sim_owner *o, const coord_command *co
             (int)d->attempt, a->state);
   check_shown(w, s, d->attempt, false);
   fill_decision(w, o, d, a);
+  fill_positions(w, o, d, a);
+  put_lost(w, o, d->positions, d->n_positions);
   check_rows(w, s, a);
   a->state = WEIR_ATTEMPT_COMMIT;
   a->token = d->token;
@@ -271,16 +306,19 @@ const weir_store_state *sim_store_load(sim_world *w, const sim_owner *o) {
   l->state.attempts = l->attempts;
   l->state.token = s->token;
   l->state.last_attempt = s->last;
-  for (uint32_t i = 0; i < w->n_lanes && s->decided; i++) {
-    const uint16_t *at = &s->attempts[s->decided].position[i];
-    l->positions[i] = (weir_store_position){.source = sim_lane_names[i],
-                                            .present = *at != 0,
-                                            .data = (const uint8_t *)at,
-                                            .size = sizeof(*at),
-                                            .rows = *at};
+  for (uint32_t i = 0; i < w->n_lanes; i++) {
+    const sim_attempt *a = &s->attempts[s->decided]; /* the zero one before the first */
+    const uint16_t *at = &a->position[i];
+    if (!s->decided && !s->lost[i]) continue;
+    l->positions[l->state.n_positions++] =
+        (weir_store_position){.source = sim_lane_names[i],
+                              .present = *at != 0,
+                              .data = (const uint8_t *)at,
+                              .size = sizeof(*at),
+                              .rows = sim_count(a->taken.lane[i]),
+                              .lost = s->lost[i]};
   }
   l->state.positions = l->positions;
-  l->state.n_positions = s->decided ? w->n_lanes : 0;
   for (uint32_t k = 0; k < w->n_sinks; k++) {
     if (w->targets[k].kind == KIND_WEAK) continue;
     if (s->decided) {

@@ -110,7 +110,8 @@ static weir_status commit(sim_world *w, sim_owner *o, uint32_t sink, const sim_j
   if (job->repeat && sim_store_lease(w, o)) {
     return weir_error_set(err, WEIR_E_FENCED, 0, "the lease is lost");
   }
-  if (sim_fault(w, 20)) return fault(err, WEIR_ERR_RETRIABLE, "commit refused");
+  if (sim_fault(w, 20))
+    return fault(err, sim_chance(w, 4) ? 0 : WEIR_ERR_RETRIABLE, "commit refused");
   if (t->kind == KIND_TXN && request_on(w, sink)) {
     return weir_error_set(err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
                           "the cursor row is locked");
@@ -234,7 +235,7 @@ void sim_target_has(sim_world *w, int store, uint64_t attempt) {
     const sim_target *t = &w->targets[k];
     if (t->kind == KIND_WEAK) continue;
     for (uint32_t l = 0; l < w->n_lanes; l++) {
-      uint16_t rows = t->fed & (1u << l) ? sim_span(0, a->position[l]) : 0;
+      uint16_t rows = t->fed & (1u << l) ? a->taken.lane[l] : 0;
       SIM_CHECK(w, (t->visible.lane[l] & rows) == rows,
                 "lane %d is told of attempt %d, sink %d shows %x of %x", (int)l,
                 (int)attempt, (int)k, t->visible.lane[l], rows);
