@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""CPU time and size of weir's Parquet writer against pyarrow's, interleaved in one process.
+"""CPU time and size of weir's Parquet writer and reader against pyarrow's, interleaved in one process.
 
-  bench/parquet.py [--rows N] [--rounds N] [--codec zstd|lz4|...] [--columns] [SET...]
+  bench/parquet.py [--rows N] [--rounds N] [--codec zstd|lz4|...] [--columns] [--read] [SET...]
 
 Sets: orders, metrics, wide, all made from a seed. weir is given batches of 64 Ki rows through the C data
 interface; pyarrow the whole table with row groups of 1 Mi rows, once with its defaults and once with
 encodings set by hand. Ratios are of the medians. --columns: each column as a file of its own.
+--read: those three files are read instead, in batches of 64 Ki rows, by weir and by pyarrow, which also reads each
+at once.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/interop"))
+import weir_parquet
 import weirlib
 
 BATCH_ROWS = 65536
@@ -134,6 +137,55 @@ def by_pyarrow(table, path, codec, hand=None):
     pq.write_table(table, path, row_group_size=GROUP_ROWS, **options)
 
 
+def read_by_weir(path):
+    descriptor = os.open(path, os.O_RDONLY)
+
+    def read(_ctx, offset, to, size, _error):
+        return 0 if os.preadv(descriptor, [(ctypes.c_char * size).from_address(to)], offset) == size else 6
+
+    reader = weir_parquet.Reader(None, read=read, size=os.path.getsize(path), batch_rows=BATCH_ROWS)
+    while reader.skip():
+        pass
+    os.close(descriptor)
+
+
+def read_by_pyarrow(path):
+    for _ in pq.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+        pass
+
+
+def measure_reads(table, name, codec, rounds, folder):
+    """Rows of the report: by whom the file was written."""
+    schema = weirlib.Schema(table.schema)
+    batches = [weirlib.Batch(schema, b) for b in table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)]
+    writers = {
+        "weir's": lambda path: by_weir(batches, schema, path, codec),
+        "pyarrow's": lambda path: by_pyarrow(table, path, codec),
+        "by hand": lambda path: by_pyarrow(table, path, codec, BY_HAND[name]),
+    }
+    readers = {
+        "weir": read_by_weir,
+        "pyarrow": read_by_pyarrow,
+        "at once": lambda path: pq.read_table(path, use_threads=False),
+    }
+    for whose, write in writers.items():
+        path = os.path.join(folder, "t.parquet")
+        write(path)
+        seconds = {which: [] for which in readers}
+        for _ in range(rounds):
+            for which, read in readers.items():
+                before = time.process_time()
+                read(path)
+                seconds[which].append(time.process_time() - before)
+        yield whose, seconds
+
+
+def report_reads(label, table, whose, seconds):
+    weir = statistics.median(seconds["weir"])
+    ratios = " | ".join(f"{which} {statistics.median(seconds[which]) / weir:4.1f}x" for which in ("pyarrow", "at once"))
+    print(f"{label:22s} {whose:9s} weir {weir:.3f} s {table.nbytes / weir / 1e6:6.0f} MB/s | {ratios}", flush=True)
+
+
 def measure(table, name, codec, rounds, folder):
     schema = weirlib.Schema(table.schema)
     batches = [weirlib.Batch(schema, b) for b in table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)]
@@ -169,6 +221,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--codec", default="zstd")
     parser.add_argument("--columns", action="store_true")
+    parser.add_argument("--read", action="store_true")
     parser.add_argument("sets", nargs="*", default=list(SETS))
     arguments = parser.parse_args()
     pa.set_cpu_count(1)
@@ -179,6 +232,10 @@ def main():
             if arguments.columns:
                 shown = [(f"{name}.{column}", table.select([column])) for column in table.column_names]
             for label, part in shown:
+                if arguments.read:
+                    for whose, seconds in measure_reads(part, name, arguments.codec, arguments.rounds, folder):
+                        report_reads(label, part, whose, seconds)
+                    continue
                 report(label, part, *measure(part, name, arguments.codec, arguments.rounds, folder))
 
 

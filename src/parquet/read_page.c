@@ -300,7 +300,7 @@ static weir_status load_page(read_context *ctx, read_leaf *leaf,
 }
 
 weir_status read_page_next(read_context *ctx, read_leaf *leaf, weir_error *err) {
-  parquet_page_header header;
+  parquet_page_header header = {0};
   do {
     uint64_t levels = 0;
     BASE_TRY(next_data_header(ctx, leaf, &header, &levels, err));
@@ -313,7 +313,7 @@ weir_status read_page_pass(read_context *ctx, read_leaf *leaf, uint64_t rows,
                            uint64_t *passed, weir_error *err) {
   *passed = 0;
   while (leaf->page.levels == 0 && *passed < rows) {
-    parquet_page_header header;
+    parquet_page_header header = {0};
     uint64_t levels = 0;
     BASE_TRY(next_data_header(ctx, leaf, &header, &levels, err));
     if (levels > rows - *passed) return load_page(ctx, leaf, &header, levels, err);

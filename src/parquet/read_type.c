@@ -74,7 +74,7 @@ static annotation annotation_of(const parquet_schema_element *element) {
     uint32_t unit = logical->time.unit.has;
     if (unit != 0) a.unit = __builtin_ctz(unit);
     if (a.logical == 1u << PARQUET_LOGICAL_INTEGER) {
-      a.bits = logical->integer.bit_width;
+      a.bits = (uint8_t)logical->integer.bit_width;
       a.is_signed = logical->integer.is_signed;
     }
   }

@@ -3,6 +3,7 @@
 
 fuzz_ipc: each nested type and each kind of dictionary alone, as a stream and as a file, plain and compressed,
 written by pyarrow. fuzz_ndjson: rows of every column of that target, whose first byte chooses blocks and batches.
+fuzz_parquet: each type, encoding and kind of nesting alone, by pyarrow and by weir (WEIR_LIB).
 fuzz_infer: the same rows, and records of each type of column; the first byte chooses the format and blocks.
 fuzz_source_input: members and frames one behind the other, empty, cut, padded, skippable, with and without checksum;
 the first byte chooses packing, stream and reads.
@@ -14,10 +15,15 @@ import sys
 import zlib
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "interop"))
 
 from test_ipc import dictionary_columns, growing_dictionaries, nested_columns, write
+from test_parquet_nested import COLUMNS
+from test_parquet_read import ENCODINGS, pyarrow_types
+from test_parquet_write import TYPES, column
+from weirlib import write_table
 
 NDJSON = """\
 {"i":1,"u":2,"b":true,"d":1.5,"f":0.25,"s":"x\\n","L":"\\u00e9","x":"AAE=","n":12.5,"D":"2024-02-29"}
@@ -58,6 +64,22 @@ def packed():
     yield 1, pa.compress(bomb, codec="zstd", asbytes=True)
 
 
+def parquet(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, name in enumerate(pyarrow_types()):
+        table = pa.table({name: pa.concat_arrays([column(name)] * 3)})
+        codec = ["none", "snappy", "gzip", "zstd", "lz4"][i % 5]
+        pq.write_table(table, folder / f"seed-{name}", compression=codec, data_page_version=["1.0", "2.0"][i % 2])
+    for name in TYPES:
+        write_table(pa.table({name: column(name)}), folder / f"seed-weir-{name}", codec="none")
+    for encoding, columns in ENCODINGS.items():
+        for name, values in columns.items():
+            pq.write_table(pa.table({name: values.slice(0, 300)}), folder / f"seed-{encoding}-{name}", use_dictionary=False,
+                           column_encoding={name: encoding}, compression="none", data_page_size=400, write_batch_size=40)
+    for name, (kind, values) in COLUMNS.items():
+        write_table(pa.table({name: pa.array(values * 5, kind)}), folder / f"seed-nested-{name}", codec="none")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     names = ("fuzz_ipc", "fuzz_ndjson", "fuzz_infer", "fuzz_source_input")
@@ -76,6 +98,7 @@ def main():
     for i, line in enumerate([NDJSON, *NDJSON.splitlines()]):
         (ndjson / f"seed-{i}").write_text(f"{'!#1'[i % 3]}{line}\n{line}")
         (infer / f"seed-{i}").write_text(f"{'@D'[i % 2]}{line}\n{line}")
+    parquet(folder / "fuzz_parquet")
     for i in range(3):
         (infer / f"seed-csv-{i}").write_text(f"{'ACO'[i]}{CSV}")
     for i, (packing, data) in enumerate(packed()):

@@ -30,21 +30,21 @@ for _name, _result in {
 
 
 class Reader:
-    """Of a file's bytes."""
+    """Of a file's bytes, or of what a callback of its own reads."""
 
-    def __init__(self, data, columns=(), batch_rows=0, max_batch_bytes=0):
-        self.data, self.pointer = bytes(data), ctypes.c_void_p()
+    def __init__(self, data, columns=(), batch_rows=0, max_batch_bytes=0, read=None, size=None):
+        self.data, self.pointer = bytes(data or b""), ctypes.c_void_p()
         address = ctypes.cast(ctypes.c_char_p(self.data), ctypes.c_void_p).value
 
-        def read(_ctx, offset, to, size, _error):
+        def copy(_ctx, offset, to, size, _error):
             assert offset + size <= len(self.data)
             ctypes.memmove(to, address + offset, size)
             return 0
 
-        self._read = READ(read)
+        self._read = READ(read or copy)
         names = (ctypes.c_char_p * len(columns))(*[name.encode() for name in columns])
         options = Options(ctypes.sizeof(Options), batch_rows, max_batch_bytes, names, len(columns))
-        call("weir_parquet_reader_new", self._read, None, ctypes.c_uint64(len(self.data)), b"test",
+        call("weir_parquet_reader_new", self._read, None, ctypes.c_uint64(size or len(self.data)), b"test",
              ctypes.byref(options), ctypes.byref(self.pointer))
 
     @property
@@ -72,6 +72,13 @@ class Reader:
         batch = ctypes.c_void_p()
         call("weir_parquet_reader_next", self.pointer, ctypes.byref(batch))
         return import_batch(batch) if batch else None
+
+    def skip(self):
+        """Reads a batch and drops it; False at the end."""
+        batch = ctypes.c_void_p()
+        call("weir_parquet_reader_next", self.pointer, ctypes.byref(batch))
+        LIB.weir_batch_unref(batch)
+        return bool(batch)
 
     def table(self):
         batches = list(iter(self.next, None))
