@@ -202,7 +202,8 @@ void sim_target_clean(sim_world *w, sim_owner *o, uint32_t sink, const sim_job *
     }
     w->counts->cleanings++;
   }
-  a->clean_failed[sink] = err.code != 0;
+  /* What an owner that was fenced still cleans is not marked. */
+  if (!sim_store_lease(w, o)) a->clean_failed[sink] = err.code != 0;
   sim_post(w, o, sim_event(COORD_CLEANED, sink, 0, job->attempt), err.code ? &err : NULL);
 }
 
