@@ -17,7 +17,8 @@ typedef struct publisher {
   const file_place_folders *folders;
   const file_manifest *m;
   const file_data_file **files;
-  const char *opened; /* name of `below`; NULL: none is open */
+  const weir_ledger *resolved; /* NULL: every file must be there */
+  const char *opened;          /* name of `below`; NULL: none is open */
   file_disk_folder below;
 } publisher;
 
@@ -175,7 +176,9 @@ static weir_status gone(const file_place_folders *folders, const file_data_file 
   return weir_error_set(err, WEIR_E_CORRUPT, 0,
                         "file '%s' is neither staged in '%s' nor published in '%s%s%s': "
                         "someone has removed "
-                        "%" PRIu64 " rows before weir could publish them",
+                        "%" PRIu64
+                        " rows before weir could publish them. Bring it back; if nobody "
+                        "can, see `weir resolve`",
                         file->name, folders->staged.path, folders->path.path,
                         file->folder ? "/" : "", file->folder ? file->folder : "",
                         file->rows);
@@ -205,6 +208,12 @@ weir_status file_publish_check_files(const file_place_folders *folders,
   return status;
 }
 
+static bool is_resolved(const publisher *p, const file_data_file *file) {
+  file_data_name name = {0};
+  return p->resolved && file_data_name_parse(file->name, &name) &&
+         file_audit_resolved(p->resolved, name.attempt);
+}
+
 /* F13 for one file. Every outcome that another owner at the same step can cause is the same success. */
 static weir_status publish_file(publisher *p, const file_data_file *file,
                                 weir_error *err) {
@@ -219,6 +228,7 @@ static weir_status publish_file(publisher *p, const file_data_file *file,
     if (status != WEIR_E_EXISTS && status != WEIR_E_NOT_FOUND) return status;
   }
   FILE_TRY(check_published(folder, file, &found, err));
+  if (!found && is_resolved(p, file)) return WEIR_OK;
   if (!found) return gone(p->folders, file, err);
   /* Under both names: a move by link that was cut off. */
   return file_disk_remove(staged, file->name, err);
@@ -255,14 +265,15 @@ static weir_status publish_files(publisher *p, weir_error *err) {
   return WEIR_OK;
 }
 
-weir_status file_publish_roll_forward(const file_place_folders *folders,
-                                      const file_manifest *m, bool durable,
-                                      weir_error *err) {
+static weir_status roll_forward(const file_place_folders *folders, const file_manifest *m,
+                                bool durable, const weir_ledger *resolved,
+                                weir_error *err) {
   publisher p;
   if (!m->sequence || file_commits_is_done(&folders->commits, m)) return WEIR_OK;
   /* F8: whoever linked the manifest may have been killed before it was durable. */
   if (!durable) FILE_TRY(file_disk_folder_sync(&folders->commits, err));
   weir_status status = publisher_init(&p, folders, m, err);
+  p.resolved = resolved;
   if (!status) status = make_folders(&p, err);
   if (!status) status = publish_files(&p, err);
   publisher_done(&p);
@@ -272,4 +283,17 @@ weir_status file_publish_roll_forward(const file_place_folders *folders,
     return file_disk_error(err, EIO, "sync", folders->path.path, NULL);
   }
   return file_commits_mark_done(&folders->commits, m, err); /* F15 */
+}
+
+weir_status file_publish_roll_forward(const file_place_folders *folders,
+                                      const file_manifest *m, bool durable,
+                                      weir_error *err) {
+  return roll_forward(folders, m, durable, NULL, err);
+}
+
+weir_status file_publish_give_up(const file_place_folders *folders,
+                                 const file_manifest *m, const weir_ledger *resolved,
+                                 weir_error *err) {
+  FILE_TRY(roll_forward(folders, m, false, resolved, err));
+  return file_disk_folder_sync(&folders->commits, err);
 }

@@ -14,8 +14,10 @@
 #include <weir/fault.h>
 
 #include "audit.h"
+#include "claim.h"
 #include "commits.h"
 #include "place.h"
+#include "publish.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -229,6 +231,20 @@ static int64_t clock_of(const file_disk_folder *folder, bool ask) {
   return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+/* At a target that is this deployment's still. */
+static weir_status give_up(const file_place *p, const file_place_folders *folders,
+                           const weir_ledger *ledger, weir_error *err) {
+  file_manifest newest = {0};
+  bool any = false;
+  FILE_TRY(file_commits_newest(&folders->commits, &newest, err));
+  for (size_t i = 0; i < newest.n_attempts && !any; i++)
+    any = file_audit_resolved(ledger, newest.attempts[i].cursor.checkpoint);
+  weir_status status = any ? file_claim_check(p, ledger->ns, err) : WEIR_OK;
+  if (any && !status) status = file_publish_give_up(folders, &newest, ledger, err);
+  file_manifest_done(&newest);
+  return status;
+}
+
 weir_status file_sweep(const char *configured, const weir_call *call,
                        const weir_sweep *ask, weir_swept *out, weir_error *err) {
   weir_status status = WEIR_OK;
@@ -239,6 +255,7 @@ weir_status file_sweep(const char *configured, const weir_call *call,
   others o = {&s, &p};
   FILE_GOTO(status, file_place_find(configured, &p, err));
   FILE_GOTO(status, file_place_folders_open(&p, ask->ledger->ns, &folders, err));
+  if (!ask->dry_run) FILE_GOTO(status, give_up(&p, &folders, ask->ledger, err));
   s.now = clock_of(&folders.staged, !ask->dry_run);
   FILE_GOTO(status, search_namespace(&s, &folders, false, err));
   FILE_GOTO(status, file_disk_folder_open(p.root, &root, err));

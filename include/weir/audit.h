@@ -31,6 +31,11 @@ typedef struct weir_ledger {
    * without an intent all of that attempt (participant 0: of every participant). */
   const weir_abort_entry *open;
   size_t n_open;
+  /* Decided attempts of which a person has said that nothing more of them will come (`weir resolve`), in order:
+   * what is missing of them is no fault. A sweep that is no dry run also ends what a target shows of them and
+   * could not finish publishing: what is still there is published, what is gone is not looked for any more. */
+  const uint64_t *resolved;
+  size_t n_resolved;
 } weir_ledger;
 
 enum {

@@ -203,7 +203,8 @@ typedef struct weir_resolution {
 } weir_resolution;
 
 /* The only way past a decided attempt that its target refuses for good: from the next start on nothing of it is
- * published at that sink's target, and what was decided behind it is. Takes the lease (WEIR_E_FENCED: somebody
+ * published at that sink's target, and what was decided behind it is. One that the target shows and could not finish
+ * publishing is ended, with what is still there. Takes the lease (WEIR_E_FENCED: somebody
  * has it). WEIR_E_INVALID_CONFIG: there is nothing to resolve, since it is not decided, has no rows for that
  * sink, or was published, as the store or the target says; a target that cannot be asked is not heard.
  * WEIR_E_CONFLICT: another word was given before; the same one changes nothing. `word` NULL: only tells, takes no

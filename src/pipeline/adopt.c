@@ -173,23 +173,24 @@ static weir_status look_at(adopt *a, const uint8_t *deployment, bool *owns,
   *owns = true;
   for (size_t i = 0; i < plan.n_sinks && !status; i++) {
     adopt_cursor *c = &a->cursors[i];
-    weir_verified seen = {0};
+    pipe_look look = {0};
     weir_error why = {0};
     c->keeps = plan.sinks[i].contract.consistency == WEIR_COMMITTABLE;
     if (!c->keeps) continue;
     status = read_found(c, found_of(a, i, deployment), err);
     if (status) break;
-    status = pipeline_look(&plan, i, deployment, &seen, &c->rows, &why);
+    status = pipeline_look(&plan, i, deployment, &look, &why);
     if (status == WEIR_E_CONFLICT) {
       *owns = false;
       status = WEIR_OK;
     } else if (status) {
       if (err) *err = why;
-    } else if (seen.checked & WEIR_CHECKED_CURSOR &&
-               !weir_cursor_equal(&seen.cursor, &c->cursor)) {
+    } else if (look.seen.checked & WEIR_CHECKED_CURSOR &&
+               !weir_cursor_equal(&look.seen.cursor, &c->cursor)) {
       status = moved(&plan.sinks[i], err);
     }
-    c->bytes = seen.bytes;
+    c->rows = look.rows;
+    c->bytes = look.seen.bytes;
   }
   plan_done(&plan);
   return status;

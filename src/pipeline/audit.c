@@ -27,6 +27,7 @@ typedef struct audit_sink {
   weir_commit_attempt *decided;
   weir_commit_entry *entries;
   weir_abort_entry *open;
+  uint64_t *resolved;
   weir_verified verified;
   base_buf published; /* audit_published */
   weir_status failed; /* of a callback */
@@ -118,11 +119,14 @@ static weir_status make_ledger(audit *a, audit_sink *s, weir_error *err) {
   s->decided = base_calloc(n + 1, sizeof(*s->decided), err);
   s->entries = base_calloc(descriptors + 1, sizeof(*s->entries), err);
   s->open = base_calloc(intents + 1, sizeof(*s->open), err);
-  if (!s->decided || !s->entries || !s->open) return WEIR_E_NOMEM;
+  s->resolved = base_calloc((state ? state->n_bindings : 0) + 1, sizeof(uint64_t), err);
+  if (!s->decided || !s->entries || !s->open || !s->resolved) return WEIR_E_NOMEM;
   s->ledger = (weir_ledger){.struct_size = sizeof(s->ledger),
                             .ns = &s->sink->ns,
                             .decided = s->decided,
-                            .open = s->open};
+                            .open = s->open,
+                            .resolved = s->resolved};
+  s->ledger.n_resolved = pipeline_resolved_attempts(state, s->sink->name, s->resolved);
   for (size_t i = 0; i < n; i++) {
     if (state->attempts[i].state == WEIR_ATTEMPT_COMMIT)
       add_decided(s, state, &state->attempts[i], &used);
@@ -360,6 +364,7 @@ static void audit_done(audit *a) {
     free(a->sinks[i].decided);
     free(a->sinks[i].entries);
     free(a->sinks[i].open);
+    free(a->sinks[i].resolved);
     base_buf_done(&a->sinks[i].published);
   }
   free(a->sinks);

@@ -259,11 +259,21 @@ weir_status pipeline_bind_one(const pipe_plan *plan, pipe_sink *s,
 /* The record of a resolution; NULL: the binding is none, or without memory. yyjson_doc_free. */
 struct yyjson_doc;
 struct yyjson_doc *pipeline_read_resolution(const weir_store_binding *binding);
-/* Where a target stands, under that deployment, asked of a sink that was not bound yet; *rows of what it still
- * has records of. WEIR_E_CONFLICT: it is another deployment's. */
+/* The attempts of a sink that are resolved, into room for `n_bindings`; how many. */
+size_t pipeline_resolved_attempts(const weir_store_state *state, const char *sink,
+                                  uint64_t *out);
+/* Where a target stands. */
+typedef struct pipe_look {
+  uint64_t attempt; /* to ask of; 0: of none */
+  bool lacks;       /* something of it is missing */
+  weir_verified seen;
+  uint64_t rows; /* of what it still has records of */
+  weir_error foreign;
+} pipe_look;
+/* Under that deployment, asked of a sink that was not bound yet. WEIR_E_CONFLICT: it is another deployment's. */
 weir_status pipeline_look(pipe_plan *plan, size_t sink,
-                          const uint8_t deployment[WEIR_UUID_SIZE], weir_verified *out,
-                          uint64_t *rows, weir_error *err);
+                          const uint8_t deployment[WEIR_UUID_SIZE], pipe_look *look,
+                          weir_error *err);
 
 /* ---- schema.c */
 

@@ -109,66 +109,100 @@ static weir_status check_part(const weir_store_state *state, const weir_store_si
   return WEIR_OK;
 }
 
-typedef struct looked {
-  weir_error foreign; /* code 0: it is this deployment's, or nobody's */
-  uint64_t rows;
-} looked;
-
 static void on_found(void *ctx, const weir_finding *f) {
-  looked *l = ctx;
-  if (f->kind == WEIR_FOUND_FOREIGN && !l->foreign.code)
-    weir_error_set(&l->foreign, WEIR_E_CONFLICT, 0, "%s", f->text ? f->text : "foreign");
+  pipe_look *look = ctx;
+  if (f->kind == WEIR_FOUND_FOREIGN && !look->foreign.code)
+    weir_error_set(&look->foreign, WEIR_E_CONFLICT, 0, "%s",
+                   f->text ? f->text : "foreign");
+  look->lacks |= f->kind == WEIR_FOUND_MISSING && f->checkpoint == look->attempt;
 }
 
 static void on_published(void *ctx, const weir_cursor *attempt, uint64_t rows) {
   (void)attempt;
-  ((looked *)ctx)->rows += rows;
+  ((pipe_look *)ctx)->rows += rows;
 }
 
 weir_status pipeline_look(pipe_plan *plan, size_t i,
-                          const uint8_t deployment[WEIR_UUID_SIZE], weir_verified *out,
-                          uint64_t *rows, weir_error *err) {
+                          const uint8_t deployment[WEIR_UUID_SIZE], pipe_look *look,
+                          weir_error *err) {
   pipe_sink *s = &plan->sinks[i];
-  looked l = {0};
   weir_ledger ledger = {.struct_size = sizeof(ledger), .ns = &s->ns};
   weir_verify ask = {.struct_size = sizeof(ask),
                      .ledger = &ledger,
-                     .ctx = &l,
+                     .ctx = look,
                      .published = on_published,
                      .found = on_found};
   BASE_TRY(pipeline_bind_one(plan, s, deployment, err));
   weir_call *call = weir_call_new(-1);
   if (!call) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
-  weir_status status = connector_sink_verify(s->first[0], call, &ask, out, err);
+  weir_status status = connector_sink_verify(s->first[0], call, &ask, &look->seen, err);
   weir_call_free(call);
-  if (!status && l.foreign.code) {
-    if (err) *err = l.foreign;
-    return WEIR_E_CONFLICT;
+  if (status || !look->foreign.code) return status;
+  if (err) *err = look->foreign;
+  return WEIR_E_CONFLICT;
+}
+
+size_t pipeline_resolved_attempts(const weir_store_state *state, const char *sink,
+                                  uint64_t *out) {
+  size_t n = 0, size = strlen(sink), prefix = strlen(RESOLVED_PREFIX);
+  for (size_t i = 0; state && i < state->n_bindings; i++) {
+    const char *key = state->bindings[i].sink_id;
+    if (!base_starts_with(key, RESOLVED_PREFIX)) continue;
+    if (strncmp(key + prefix, sink, size) == 0 && key[prefix + size] == ':')
+      out[n++] = strtoull(key + prefix + size + 1, NULL, 10);
   }
-  *rows = l.rows;
-  return status;
+  return n;
 }
 
 /* A target that can be asked has the last word. One that is gone, cannot answer, or whose sink left the
- * pipeline, has none. */
-static weir_status check_target(const weir_config *config, const weir_store_state *state,
-                                const weir_store_sink *part, weir_error *err) {
-  pipe_plan plan = {0};
+ * pipeline, has none. *sink: of the plan, which the caller ends; it shows the attempt and could not finish
+ * publishing it. */
+static weir_status ask_target(const weir_config *config, const weir_store_state *state,
+                              const weir_resolution *word, pipe_plan *plan,
+                              pipe_sink **sink, pipe_look *look, weir_error *err) {
   base_log silent = {0};
-  weir_verified seen = {0};
   weir_error why = {0};
-  uint64_t rows = 0;
-  weir_status status = plan_init(&plan, config, &silent, &why);
-  for (size_t i = 0; i < plan.n_sinks && !status; i++)
-    if (strcmp(plan.sinks[i].name, part->sink_id) == 0)
-      status = pipeline_look(&plan, i, state->deployment, &seen, &rows, &why);
-  plan_done(&plan);
-  if (status || seen.cursor.checkpoint < part->cursor.checkpoint) return WEIR_OK;
+  look->attempt = word->attempt;
+  weir_status status = plan_init(plan, config, &silent, &why);
+  for (size_t i = 0; i < plan->n_sinks && !status; i++) {
+    if (strcmp(plan->sinks[i].name, word->sink) != 0) continue;
+    status = pipeline_look(plan, i, state->deployment, look, &why);
+    if (!status && look->lacks && look->seen.cursor.checkpoint >= word->attempt)
+      *sink = &plan->sinks[i];
+  }
+  if (status || *sink || look->seen.cursor.checkpoint < word->attempt) return WEIR_OK;
   return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                         "the target of sink %s shows attempt %" PRIu64
                         ": attempt %" PRIu64
                         " was published, and `weir recover` goes on behind it",
-                        part->sink_id, seen.cursor.checkpoint, part->cursor.checkpoint);
+                        word->sink, look->seen.cursor.checkpoint, word->attempt);
+}
+
+static void ignore(void *ctx, const weir_finding *f) {
+  (void)ctx;
+  (void)f;
+}
+
+/* R3. Nothing is old enough to be removed by it. */
+static weir_status end_publishing(pipe_sink *s, const weir_store_state *state,
+                                  const pipe_look *look, weir_error *err) {
+  weir_swept swept = {0};
+  uint64_t *resolved = base_calloc(state->n_bindings, sizeof(*resolved), err);
+  if (!resolved) return WEIR_E_NOMEM;
+  weir_ledger ledger = {
+      .struct_size = sizeof(ledger), .ns = &s->ns, .resolved = resolved};
+  ledger.n_resolved = pipeline_resolved_attempts(state, s->name, resolved);
+  weir_sweep ask = {.struct_size = sizeof(ask),
+                    .ledger = &ledger,
+                    .cursor = look->seen.cursor,
+                    .older_than_ns = INT64_MAX,
+                    .found = ignore};
+  weir_call *call = weir_call_new(-1);
+  weir_status status = call ? connector_sink_sweep(s->first[0], call, &ask, &swept, err)
+                            : weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+  weir_call_free(call);
+  free(resolved);
+  return status;
 }
 
 static const char *text_of(yyjson_val *record, const char *key) {
@@ -196,34 +230,52 @@ static weir_status said_before(const weir_store_binding *old, const weir_resolut
 
 /* ---- resolve ------------------------------------------------------------------------------------------ */
 
-/* R1 and R2; *state is what the store has afterwards. */
+/* R2, unless it was said before; *state is what the store has afterwards. */
+static weir_status say(weir_store *store, const weir_resolution *word,
+                       weir_store_state **state, weir_error *err) {
+  const weir_store_sink *part = NULL;
+  weir_bytes text = {0};
+  BASE_TRY(find_part(*state, word, &part, err));
+  BASE_TRY(record(*state, part, word, &text, err));
+  weir_status status =
+      weir_store_resolve(store, word->sink, word->attempt, text.data, text.size, err);
+  weir_bytes_release(&text);
+  if (status) return status;
+  weir_store_state_free(*state);
+  *state = NULL;
+  return weir_store_load(store, state, err);
+}
+
+/* R1 to R3. */
 static weir_status resolve(const weir_config *config, const config_top *top,
                            const weir_resolution *word, weir_store_state **state,
                            weir_error *err) {
   weir_store *store = NULL;
-  weir_bytes text = {0};
+  pipe_plan plan = {0};
+  pipe_sink *sink = NULL;
+  pipe_look look = {0};
   const weir_store_sink *part = NULL;
   /* A store is not made here. */
   BASE_TRY(pipeline_read_store(top, state, err));
   weir_store_state_free(*state);
   *state = NULL;
-  weir_status status = pipeline_take_store(top, false, &store, err);
-  if (!status) status = weir_store_load(store, state, err);
-  const weir_store_binding *old =
-      status ? NULL : weir_store_resolved(*state, word->sink, word->attempt);
-  if (old) BASE_GOTO(status, said_before(old, word, err));
-  if (status || old) goto out;
-  BASE_GOTO(status, find_part(*state, word, &part, err));
-  BASE_GOTO(status, check_part(*state, part, err));
-  BASE_GOTO(status, check_target(config, *state, part, err));
-  BASE_GOTO(status, record(*state, part, word, &text, err));
-  BASE_GOTO(status, weir_store_resolve(store, word->sink, word->attempt, text.data,
-                                       text.size, err));
-  weir_store_state_free(*state);
-  *state = NULL;
-  status = weir_store_load(store, state, err);
+  BASE_TRY(pipeline_take_store(top, false, &store, err));
+  weir_status status = weir_store_load(store, state, err);
+  if (status) goto out;
+  const weir_store_binding *old = weir_store_resolved(*state, word->sink, word->attempt);
+  if (old) {
+    BASE_GOTO(status, said_before(old, word, err));
+    /* Published since is as good as resolved. */
+    if (ask_target(config, *state, word, &plan, &sink, &look, NULL)) goto out;
+  } else {
+    BASE_GOTO(status, find_part(*state, word, &part, err));
+    BASE_GOTO(status, check_part(*state, part, err));
+    BASE_GOTO(status, ask_target(config, *state, word, &plan, &sink, &look, err));
+    BASE_GOTO(status, say(store, word, state, err));
+  }
+  if (sink) status = end_publishing(sink, *state, &look, err);
 out:
-  weir_bytes_release(&text);
+  plan_done(&plan);
   weir_store_close(store);
   return status;
 }

@@ -146,6 +146,33 @@ def test_published_after_all(tmp_path, weir_faults_bin):
     look(case, "verify", "--deep")
 
 
+@pytest.mark.parametrize("step", ["", "store.pin.after", "file.published.one", "file.published.synced"])
+def test_published_by_halves(step, tmp_path, weir_faults_bin):
+    """The target shows the epoch and cannot finish publishing it, since some of its files were taken away: what is
+    still there is published, and the next run goes on."""
+    case = Case(tmp_path, weir_faults_bin, writers=3)
+    case.kill("file.manifest.linked=kill@3")
+    [item] = [item for item in look(case, "resolve")["unresolved"] if item["state"] == "decided"]
+    attempt = item["attempt"]
+    gone, *kept = [path for path in staged(case) if path.name.startswith(f"{attempt:012d}-")]
+    gone.unlink()
+    assert kept
+    stuck = case.run()
+    assert stuck.returncode == 1 and "weir resolve" in stuck.stderr
+    assert look(case, "verify", status=4)["sinks"]["lake"]["faults"]
+    said = answer(case, attempt, faults=f"{step}=kill@1" if step else "")
+    assert killed(said) == bool(step)
+    resolved = document(answer(case, attempt))["resolved"]
+    assert [item["attempt"] for item in resolved] == [attempt]
+    assert not look(case, "verify")["sinks"]["lake"]["faults"]
+    case.finish()
+    assert {path.name for path in kept} <= {path.name for path in case.published()}
+    rows, ids = rows_in(case)
+    assert case.rows - item["rows"] < rows == ids < case.rows
+    look(case, "verify", "--deep")
+    assert document(answer(case, attempt))["resolved"] == resolved
+
+
 def test_resolve_is_refused_beside_an_owner(case):
     process = case.stop("store.decide.after=stop@3")
     try:
