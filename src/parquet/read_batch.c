@@ -127,6 +127,39 @@ static weir_status differ(const read_leaf *leaf, weir_error *err) {
   return read_corrupt(leaf, "the columns of a field do not have the same elements", err);
 }
 
+/* Validity of slots alone. */
+static weir_status make_valid(batch_make *b, const read_node *node,
+                              struct ArrowArray *array) {
+  const read_leaf *leaf = &b->leaves[node->leaf];
+  slots s;
+  weir_status status = slots_init(&s, leaf->levels_n, 0, b->err);
+  for (size_t i = 0; status == WEIR_OK && i < leaf->levels_n; i++) {
+    if (begins_slot(node, leaf, i)) slots_add(&s, leaf->defs.data[i] >= node->def);
+  }
+  if (status == WEIR_OK) status = give(b, &s, array, false);
+  base_buf_done(&s.valid);
+  return status;
+}
+
+/* Null lists have got their elements with the levels; all others must have as many. */
+static weir_status make_fixed(batch_make *b, const read_node *node,
+                              struct ArrowArray *array) {
+  const read_leaf *leaf = &b->leaves[node->leaf];
+  uint64_t count = 0, want = 0;
+  for (size_t i = 0; i < leaf->levels_n; i++) {
+    if (begins_slot(node, leaf, i)) {
+      if (count != want) break;
+      want += node->fixed;
+    }
+    count += leaf->reps.data[i] <= node->rep + 1 && leaf->defs.data[i] >= node->carry;
+  }
+  if (count != want)
+    return read_corrupt(leaf, "a fixed-size list has another number of elements", b->err);
+  BASE_TRY(make_valid(b, node, array));
+  BASE_TRY(make_node(b, &node->children[0], array->children[0]));
+  return array->children[0]->length == (int64_t)count ? WEIR_OK : differ(leaf, b->err);
+}
+
 static weir_status make_list(batch_make *b, const read_node *node,
                              struct ArrowArray *array) {
   const read_leaf *leaf = &b->leaves[node->leaf];
@@ -157,17 +190,7 @@ static weir_status make_list(batch_make *b, const read_node *node,
 
 static weir_status make_struct(batch_make *b, const read_node *node,
                                struct ArrowArray *array) {
-  const read_leaf *leaf = &b->leaves[node->leaf];
-  if (node->nullable) {
-    slots s;
-    weir_status status = slots_init(&s, leaf->levels_n, 0, b->err);
-    for (size_t i = 0; status == WEIR_OK && i < leaf->levels_n; i++) {
-      if (begins_slot(node, leaf, i)) slots_add(&s, leaf->defs.data[i] >= node->def);
-    }
-    if (status == WEIR_OK) status = give(b, &s, array, false);
-    base_buf_done(&s.valid);
-    if (status != WEIR_OK) return status;
-  }
+  if (node->nullable) BASE_TRY(make_valid(b, node, array));
   for (int64_t i = 0; i < node->n_children; i++) {
     BASE_TRY(make_node(b, &node->children[i], array->children[i]));
     if (i == 0 && !node->nullable) array->length = array->children[0]->length;
@@ -186,7 +209,7 @@ static weir_status make_node(batch_make *b, const read_node *node,
     case READ_STRUCT:
       return make_struct(b, node, array);
     default:
-      return make_list(b, node, array);
+      return node->fixed > 0 ? make_fixed(b, node, array) : make_list(b, node, array);
   }
 }
 

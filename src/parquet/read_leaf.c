@@ -194,6 +194,33 @@ static uint8_t greatest(const uint8_t *levels, size_t n) {
   return most;
 }
 
+/* Gives null fixed-size lists a level an element, from the end on; *n levels from `have` on become more. */
+static weir_status fill_fixed(read_context *ctx, read_leaf *leaf, const read_fixed *fixed,
+                              size_t have, size_t *n, weir_error *err) {
+  const uint8_t *levels = leaf->defs.data + have;
+  uint64_t all = 0;
+  for (size_t i = 0; i < *n; i++) {
+    bool null = levels[i] >= fixed->from && levels[i] < fixed->below;
+    all += null ? fixed->size : 1;
+  }
+  if (all == *n) return WEIR_OK;
+  BASE_TRY(read_reserve(ctx, &leaf->defs, have + all, err));
+  BASE_TRY(read_reserve(ctx, &leaf->reps, have + all, err));
+  uint8_t *defs = leaf->defs.data + have, *reps = leaf->reps.data + have;
+  for (size_t i = *n, to = (size_t)all; i > 0; i--) {
+    uint8_t def = defs[i - 1], rep = reps[i - 1];
+    bool null = def >= fixed->from && def < fixed->below;
+    size_t size = null ? fixed->size : 1;
+    to -= size;
+    memset(defs + to, def, size);
+    memset(reps + to, fixed->rep, size);
+    reps[to] = rep;
+  }
+  *n = (size_t)all;
+  leaf->defs.size = leaf->reps.size = have + *n;
+  return WEIR_OK;
+}
+
 static weir_status take_nested(read_context *ctx, read_leaf *leaf, const uint8_t *reps,
                                size_t n, weir_error *err) {
   const read_type *type = leaf->type;
@@ -212,7 +239,9 @@ static weir_status take_nested(read_context *ctx, read_leaf *leaf, const uint8_t
     memcpy(leaf->reps.data + have, reps, n);
     leaf->reps.size = have + n;
   }
-  BASE_TRY(mark_valid(ctx, leaf, defs, n, &slots, &k, err));
+  for (size_t i = 0; i < type->n_fixed; i++)
+    BASE_TRY(fill_fixed(ctx, leaf, &type->fixed[i], have, &n, err));
+  BASE_TRY(mark_valid(ctx, leaf, leaf->defs.data + have, n, &slots, &k, err));
   leaf->levels_n += n;
   return add_slots(ctx, leaf, slots, k, err);
 }

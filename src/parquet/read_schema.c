@@ -10,6 +10,8 @@ typedef struct schema_build {
   base_buf path; /* of the field, with dots */
   int32_t column;
   int depth;
+  read_fixed fixed[ARROW_MAX_DEPTH]; /* the lists that the walk is in */
+  size_t n_fixed;
   weir_error *err;
 } schema_build;
 
@@ -62,6 +64,11 @@ static bool is_map(const parquet_schema_element *element) {
           element->converted_type == PARQUET_CONVERTED_MAP_KEY_VALUE);
 }
 
+static void type_done(read_type *type) {
+  free(type->name);
+  free(type->fixed);
+}
+
 static weir_status add_leaf(schema_build *b, const parquet_schema_element *element,
                             place at, const arrow_node *hint, read_node *node,
                             struct ArrowSchema *out) {
@@ -82,12 +89,18 @@ static weir_status add_leaf(schema_build *b, const parquet_schema_element *eleme
   }
   type.name = base_strndup((const char *)b->path.data, b->path.size, b->err);
   if (type.name == NULL) return WEIR_E_NOMEM;
-  weir_status status = read_type_choose(&type, element, hint, out, b->err);
+  type.fixed = base_calloc(b->n_fixed, sizeof(*type.fixed), b->err);
+  weir_status status = WEIR_E_NOMEM;
+  if (type.fixed != NULL) {
+    type.n_fixed = b->n_fixed;
+    memcpy(type.fixed, b->fixed, b->n_fixed * sizeof(*type.fixed));
+    status = read_type_choose(&type, element, hint, out, b->err);
+  }
   if (status == WEIR_OK && type.put == PUT_NOTHING && !node->nullable)
     status = corrupt(b, "it has no type but must have values");
   if (status == WEIR_OK)
     status = base_buf_append(&b->schema->types, &type, sizeof(type), b->err);
-  if (status != WEIR_OK) free(type.name);
+  if (status != WEIR_OK) type_done(&type);
   return status;
 }
 
@@ -146,7 +159,7 @@ static bool is_two_level(const parquet_schema_element *list,
 static const arrow_node *list_hint(const arrow_node *hint) {
   return hint != NULL && hint->type != NANOARROW_TYPE_MAP &&
                  (hint->layout == ARROW_LIST || hint->layout == ARROW_LIST_VIEW ||
-                  hint->layout == ARROW_FIXED_LIST)
+                  (hint->layout == ARROW_FIXED_LIST && hint->width > 0))
              ? hint
              : NULL;
 }
@@ -158,10 +171,18 @@ static weir_status add_list(schema_build *b, const parquet_schema_element *list,
   const parquet_schema_element *repeated = b->elements++;
   hint = list_hint(hint);
   node->kind = READ_LIST;
-  node->large = hint != NULL && hint->layout != ARROW_FIXED_LIST && hint->width == 8;
+  bool fixed = hint != NULL && hint->layout == ARROW_FIXED_LIST;
+  node->large = hint != NULL && !fixed && hint->width == 8;
   node->element_def = (uint8_t)(node->def + 1);
-  BASE_TRY(add_children(b, node, 1, out, node->large ? "+L" : "+l"));
   place below = {node->element_def, (uint8_t)(at.rep + 1), node->element_def};
+  if (fixed) {
+    node->fixed = (uint32_t)hint->width;
+    below.carry = at.carry;
+    b->fixed[b->n_fixed++] =
+        (read_fixed){at.carry, node->element_def, below.rep, node->fixed};
+  }
+  const char *format = fixed ? hint->schema->format : node->large ? "+L" : "+l";
+  BASE_TRY(add_children(b, node, 1, out, format));
   const arrow_node *inner = hint != NULL ? &hint->children[0] : NULL;
   struct ArrowSchema *child = out->children[0];
   if (list == NULL || is_two_level(list, repeated)) {
@@ -172,6 +193,7 @@ static weir_status add_list(schema_build *b, const parquet_schema_element *list,
   }
   if (inner != NULL)
     BASE_TRY(check_code(b, ArrowSchemaSetName(child, inner->schema->name)));
+  if (fixed) b->n_fixed--;
   return keep_metadata(b, hint, out);
 }
 
@@ -379,7 +401,7 @@ weir_status read_schema_init(read_schema *schema, const thrift_list *elements,
 
 void read_schema_done(read_schema *schema) {
   read_type *types = (read_type *)(void *)schema->types.data;
-  for (size_t i = 0; i < schema->types.size / sizeof(*types); i++) free(types[i].name);
+  for (size_t i = 0; i < schema->types.size / sizeof(*types); i++) type_done(&types[i]);
   base_buf_done(&schema->types);
   node_done(&schema->root);
   weir_schema_unref(schema->arrow);

@@ -24,6 +24,14 @@ enum read_put {
   PUT_BYTES  /* offsets and data */
 };
 
+/* A fixed-size list above a leaf: a null one is a single level in the file, and `size` null slots below it
+ * in Arrow. It is such a level if its definition level is from `from` up to `below`. */
+typedef struct read_fixed {
+  uint8_t from, below;
+  uint8_t rep; /* of the elements behind the first */
+  uint32_t size;
+} read_fixed;
+
 typedef struct read_type {
   char *name;     /* path with dots, for messages */
   size_t chunk;   /* which of a row group's columns */
@@ -34,8 +42,10 @@ typedef struct read_type {
   uint32_t slot; /* bytes of an Arrow slot; of an offset for PUT_BYTES */
   bool views;
   uint8_t max_def, max_rep;
-  uint8_t carry; /* a level has a slot if its definition level is at least this */
-  bool flat;     /* each level is a row, and is a null or a value */
+  uint8_t carry;     /* a level has a slot if its definition level is at least this */
+  bool flat;         /* each level is a row, and is a null or a value */
+  read_fixed *fixed; /* from the outermost on */
+  size_t n_fixed;
 } read_type;
 
 enum read_kind { READ_LEAF, READ_STRUCT, READ_LIST };
@@ -47,6 +57,7 @@ typedef struct read_node {
   bool nullable, large;
   uint8_t def, rep, carry;
   uint8_t element_def; /* of a list: there is an element */
+  uint32_t fixed;      /* its size, if it has one */
   size_t leaf;         /* the first one below */
   int64_t n_children;
   struct read_node *children;

@@ -22,12 +22,12 @@ def written(table, **options):
 
 
 def values_of(kind):
-    """The type that dictionaries, list views and fixed-size lists come as."""
+    """The type that dictionaries and list views come as."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
         return pa.large_list(kind.value_field.with_type(values_of(kind.value_type)))
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind) or pa.types.is_fixed_size_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
         return pa.list_(kind.value_field.with_type(values_of(kind.value_type)))
     return kind
 
@@ -151,6 +151,25 @@ def test_nested(name, by):
     assert test_parquet_nested.as_lists(got[name]) == test_parquet_nested.as_lists(table[name])
     assert got["before"].equals(table["before"])
     assert got.schema.field(name).type == values_of(kind)
+
+
+FIXED = {
+    "of_list": (pa.list_(pa.list_(pa.int32()), 2), [[[1], []], None, [None, [2, None, 3]]]),
+    "of_fixed": (pa.list_(pa.list_(pa.utf8(), 2), 3), [[["a", "b"], None, ["c", None]], None, [None, None, ["", "d"]]]),
+    "of_struct": (pa.list_(pa.struct([("a", pa.int8()), ("b", pa.list_(pa.bool_(), 1))]), 1), [[{"a": 1, "b": [True]}], None, [None]]),
+    "in_list": (pa.list_(pa.list_(pa.float32(), 2)), [[[1.0, 2.0], None], [], None, [[None, 3.0]]]),
+    "in_struct": (pa.struct([("f", pa.list_(pa.int64(), 2)), ("g", pa.utf8())]), [{"f": [1, 2], "g": "x"}, None, {"f": None, "g": None}]),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_fixed_size_lists(name):
+    kind, values = FIXED[name]
+    table = pa.table({"c": pa.array(values * 700, kind)})
+    for data in (write_table(table, page_bytes=2000, batch_rows=997), written(table, data_page_size=700, write_batch_size=50)):
+        got = read_table(data, batch_rows=411)
+        assert got.schema.equals(table.schema)
+        assert got["c"].to_pylist() == table["c"].to_pylist()
 
 
 def test_random_nested():
