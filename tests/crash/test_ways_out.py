@@ -150,8 +150,9 @@ def test_published_after_all(tmp_path, weir_faults_bin):
 def test_published_by_halves(step, tmp_path, weir_faults_bin):
     """The target shows the epoch and cannot finish publishing it, since some of its files were taken away: what is
     still there is published, and the next run goes on."""
-    case = Case(tmp_path, weir_faults_bin, writers=3)
-    case.kill("file.manifest.linked=kill@3")
+    # Long enough for each writer to have rows in each epoch.
+    case = Case(tmp_path, weir_faults_bin, writers=3, interval="40ms")
+    case.kill("file.manifest.linked=kill@2")
     [item] = [item for item in look(case, "resolve")["unresolved"] if item["state"] == "decided"]
     attempt = item["attempt"]
     gone, *kept = [path for path in staged(case) if path.name.startswith(f"{attempt:012d}-")]
