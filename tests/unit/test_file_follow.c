@@ -453,6 +453,27 @@ static void test_saved_by_an_editor(void **state) {
 }
 
 /* A removed file's inode is given to the next one. */
+/* A position made on another machine, or before the file system was mounted again: device and inodes are
+ * others. Files are found by name and bytes, also one that was rotated meanwhile. */
+static void test_another_device(void **state) {
+  (void)state;
+  begin_log("app.log");
+  for (size_t i = 0; i < files.n; i++) {
+    files.items[i].device += 5;
+    files.items[i].inode += 1000000;
+  }
+  restart();
+  scan_long();
+  check_more("app.log@3");
+  deliver("app.log", 3);
+  for (size_t i = 0; i < files.n; i++) files.items[i].device += 5;
+  folder_rename(folder, "app.log", "app.log.1");
+  put("app.log", "b1\n");
+  restart();
+  scan_long();
+  check_more("app.log.1@3 app.log@0");
+}
+
 static void test_inode_used_again(void **state) {
   (void)state;
   begin_log("*.log");
@@ -558,6 +579,7 @@ int main(void) {
       IN_FOLDER(test_cut_without_a_copy),
       IN_FOLDER(test_removed),
       IN_FOLDER(test_saved_by_an_editor),
+      IN_FOLDER(test_another_device),
       IN_FOLDER(test_inode_used_again),
       IN_FOLDER(test_hard_links),
       IN_FOLDER(test_many_vanish_and_come_back),

@@ -238,6 +238,27 @@ static void test_windows(void **state) {
   weir_bytes_release(&position);
 }
 
+/* A position made on another machine, or before the file system was mounted again: files are found by name
+ * and bytes, whether they grew or not. */
+static void test_another_device(void **state) {
+  (void)state;
+  put_rows("a.ndjson", 1, 3);
+  weir_bytes position = read_rows("a.ndjson", 10, 1, 3), moved = {0};
+  file_list known = {0}, none = {0};
+  weir_error err = {0};
+  assert_int_equal(file_position_read(&position, &known, &err), WEIR_OK);
+  assert_int_equal(known.n, 1);
+  known.items[0].device += 5;
+  assert_int_equal(file_position_write(&known, &none, &moved, &err), WEIR_OK);
+  put_rows("b.ndjson", 4, 6);
+  check_rest_rows("*.ndjson", &moved, 4, 6);
+  add_rows("a.ndjson", 7, 8);
+  check_rest_rows("a.ndjson", &moved, 7, 8);
+  file_list_done(&known);
+  weir_bytes_release(&moved);
+  weir_bytes_release(&position);
+}
+
 static void test_rotation_and_restore(void **state) {
   (void)state;
   put_rows("a.ndjson", 1, 3);
@@ -441,6 +462,7 @@ int main(void) {
       IN_FOLDER(test_files_that_grow),
       IN_FOLDER(test_files_that_change),
       IN_FOLDER(test_windows),
+      IN_FOLDER(test_another_device),
       IN_FOLDER(test_rotation_and_restore),
       IN_FOLDER(test_missing_files),
       IN_FOLDER(test_seek_with_files_gone),
