@@ -46,6 +46,13 @@ static const char *const top_skip[] = {"sources", "sinks", NULL};
 static const weir_option source_core[] = {
     {"type", WEIR_OPT_STRING, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
      "The connector: a name, or a path such as ./x.so."},
+    {"timeouts.open", WEIR_OPT_DURATION, 0, "30s", INT64_C(1000000), 0, NULL,
+     "How long each step of connecting may take: finding out the schema, opening."},
+    {"timeouts.read", WEIR_OPT_DURATION, 0, NULL, INT64_C(1000000), 0, NULL,
+     "How long any other step may take beyond what it may wait for rows: reading a "
+     "batch, "
+     "going back, letting go of what was delivered, closing; default is "
+     "`checkpoint.timeout`."},
     {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
      "What happens to a row that cannot be decoded."},
     {0},

@@ -9,7 +9,6 @@
 #include "pipeline/pipeline.h"
 
 #define AT_ONCE 8
-#define SOURCE_TIMEOUT (30 * BASE_NS_PER_S) /* each of a source's hooks */
 /* For a hook whose flag was set to come back and say something better than 'too late'. */
 #define GRACE (2 * BASE_NS_PER_S)
 
@@ -123,7 +122,7 @@ weir_status pipe_round_add_source(pipe_round *r, pipe_hook hook, pipe_source *s,
   c->to_source = s;
   c->where = connector_spec_where(s->spec);
   c->source = connector_source_ref(s->source);
-  c->timeout = SOURCE_TIMEOUT;
+  c->timeout = s->open_timeout_ns;
   if (!position || !position->release) return WEIR_OK;
   return weir_bytes_copy(&c->position, position->data, position->size, err);
 }

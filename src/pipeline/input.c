@@ -308,7 +308,7 @@ static weir_status end_coordinator(weir_pipeline *p, int64_t drain_ns, weir_erro
 }
 
 typedef struct ending {
-  int64_t deadline;
+  int64_t began;
   weir_status status;
   weir_error *err;
 } ending;
@@ -336,8 +336,10 @@ static void stop_tasks(weir_pipeline *p, ending *e) {
   }
   for (uint32_t i = 0; i < n_lanes; i++) {
     weir_error error = {0};
+    int64_t deadline = 0, patience = p->plan.sources[p->lanes[i].source].read_timeout_ns;
     if (!p->lanes[i].loop) continue;
-    weir_status status = task_source_join(p->lanes[i].loop, e->deadline, &error);
+    if (__builtin_add_overflow(e->began, patience, &deadline)) deadline = BASE_FOREVER;
+    weir_status status = task_source_join(p->lanes[i].loop, deadline, &error);
     took(p, e, status, true, &error);
   }
   for (size_t i = 0; i < n_sinks; i++) {
@@ -376,7 +378,7 @@ weir_status weir_pipeline_close(weir_pipeline *p, int64_t drain_ns, weir_error *
     if (drain_ns > 0) (void)weir_pipeline_drain(p, NULL);
     e.status = end_coordinator(p, drain_ns, err);
   }
-  e.deadline = base_deadline(p->plan.top.timeout_ns);
+  e.began = base_clock_mono();
   stop_tasks(p, &e);
   pipeline_close_unstarted(p);
   weir_error error = {0};

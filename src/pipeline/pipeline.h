@@ -34,6 +34,7 @@ typedef struct pipe_source {
   bool push;       /* driven by the host */
   uint32_t lanes;  /* 1 for all but push sources */
   uint32_t lane_0; /* index of its first lane */
+  int64_t open_timeout_ns, read_timeout_ns;
   weir_schema *schema;
 } pipe_source;
 

@@ -14,6 +14,10 @@ static weir_status add_notes(pipe_plan *plan, const weir_options *options,
   return WEIR_OK;
 }
 
+static int64_t given_or(const weir_options *options, const char *name, int64_t other) {
+  return weir_options_given(options, name) ? weir_options_int(options, name) : other;
+}
+
 static weir_status plan_source(pipe_plan *plan, const weir_config *config, size_t i,
                                weir_error *err) {
   pipe_source *s = &plan->sources[i];
@@ -34,6 +38,8 @@ static weir_status plan_source(pipe_plan *plan, const weir_config *config, size_
   s->lanes = s->push ? (uint32_t)weir_options_int(options, "lanes") : 1;
   s->lane_0 = plan->n_lanes;
   plan->n_lanes += s->lanes;
+  s->open_timeout_ns = weir_options_int(options, "timeouts.open");
+  s->read_timeout_ns = given_or(options, "timeouts.read", plan->top.timeout_ns);
   if (!status)
     status = connector_spec_new_source(ops, plan->host, options, &s->spec, err);
   if (status) {
@@ -79,10 +85,6 @@ static weir_status plan_from(pipe_plan *plan, const weir_config *config,
     s->from_names[i] = plan->sources[k].name;
   }
   return WEIR_OK;
-}
-
-static int64_t given_or(const weir_options *options, const char *name, int64_t other) {
-  return weir_options_given(options, name) ? weir_options_int(options, name) : other;
 }
 
 /* What a connector suggests, in ns. */

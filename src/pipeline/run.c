@@ -22,6 +22,9 @@ static int64_t watch_interval(const weir_pipeline *p) {
     for (size_t k = 0; k < BASE_COUNT(of); k++)
       if (of[k] < least) least = of[k];
   }
+  for (size_t i = 0; i < p->plan.n_sources; i++)
+    if (p->plan.sources[i].read_timeout_ns < least)
+      least = p->plan.sources[i].read_timeout_ns;
   return least / 8;
 }
 

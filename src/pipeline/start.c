@@ -147,7 +147,7 @@ static weir_status start_sources(weir_pipeline *p, weir_error *err) {
                                  .name = p->lanes[i].name,
                                  .mailbox = p->mailbox,
                                  .ephemeral = is_ephemeral(p, i),
-                                 .call_timeout_ns = p->plan.top.timeout_ns};
+                                 .call_timeout_ns = s->read_timeout_ns};
     status = task_source_start(&config, s->source, &p->lanes[i].loop, err);
     if (!status) s->source = NULL;
   }

@@ -199,17 +199,32 @@ static void test_a_hung_close_is_told_and_takes_nothing_from_others(void **state
   hooks_assert_exact("out", HOOKS_ROWS);
 }
 
+/* By a deadline of its own, whatever the checkpoint's timeout, or else by that. */
 static void test_a_hung_source_stops_the_run(void **state) {
   hooks_bench *b = *state;
-  static const char *const of[] = {"read", "seek", "committed"};
+  static const struct {
+    const char *hook, *options;
+  } of[] = {{"read", ""},
+            {"seek", ""},
+            {"committed", ""},
+            {"read", ", timeouts: {read: 100ms}"},
+            {"seek", ", timeouts: {read: 100ms}"},
+            {"source.open", ", timeouts: {open: 100ms}"}};
   for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
     hooks_start_over(b, "");
+    b->source = of[i].options;
+    b->timeout = *b->source ? "60s" : "250ms";
     const probe_rule rules[] = {
-        {.hook = of[i], .nth = i ? 1 : 9, .act = PROBE_HANG},
+        {.hook = of[i].hook,
+         .nth = strcmp(of[i].hook, "read") == 0 ? 9 : 1,
+         .act = PROBE_HANG},
         {"write_batch", NULL, 9, 1, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE},
         {0}};
     weir_status status = hooks_deliver(b, rules);
-    if (status != WEIR_E_TIMEOUT) fail_msg("%s: %d %s", of[i], status, b->err.message);
+    if (status != WEIR_E_TIMEOUT)
+      fail_msg("%s: %d %s", of[i].hook, status, b->err.message);
+    b->source = "";
+    b->timeout = "250ms";
     hooks_assert_next_run_is_exact(b);
     hooks_assert_nothing_alive();
   }
