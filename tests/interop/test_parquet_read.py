@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import test_parquet_nested
-import test_parquet_write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from test_parquet_write import TYPES, all_types, column, same
 from weir_parquet import Reader, WeirError, read_table
 from weirlib import write_table
@@ -194,6 +195,23 @@ def test_random_nested():
     for data in (written(table, data_page_size=999, write_batch_size=64), write_table(table, page_bytes=999, batch_rows=700)):
         for rows in (1, 17, 5000):
             assert read_table(data, batch_rows=rows)["c"].to_pylist() == table["c"].to_pylist()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(test_parquet_nested.tables(), st.sampled_from(["none", "zstd", "snappy"]), st.sampled_from(["1.0", "2.0"]),
+       st.integers(1, 150), st.integers(1, 400), st.integers(1, 60), st.integers(0, 9))
+def test_anything_comes_back(table, codec, version, batch_rows, group_rows, page_rows, skip):
+    table = table.slice(skip)
+    try:
+        theirs = written(table, compression=codec, data_page_version=version, row_group_size=group_rows, data_page_size=64,
+                         write_batch_size=page_rows)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # what pyarrow cannot write
+        theirs = None
+    ours = write_table(table, codec=codec, row_group_rows=group_rows, page_bytes=300)
+    for data in filter(None, (theirs, ours)):
+        got = read_table(data, batch_rows=batch_rows)
+        for name in table.column_names:
+            assert test_parquet_nested.as_lists(got[name]) == test_parquet_nested.as_lists(table[name])
 
 
 def test_columns_and_row_groups():
