@@ -82,7 +82,7 @@ static weir_status pg_connect(pg_store *store, const char *uri, weir_error *err)
   char name[96];
   snprintf(name, sizeof(name), "weir %.64s", store->pipeline);
   store->session.patience_ns = store->lease_ns ? store->lease_ns / 2 : PG_READ_PATIENCE;
-  BASE_TRY(pq_open(&store->session, uri, name, err));
+  BASE_TRY(pq_open(&store->session, uri, name, store->lease_ns > 0, err));
   store->sql.path = base_strdup(store->session.where, err);
   if (!store->sql.path) return WEIR_E_NOMEM;
   return pg_set_up(store, err);

@@ -179,16 +179,18 @@ static weir_status pq_parse(pq_session *s, const char *uri, weir_error *err) {
   return s->where ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-static weir_status pq_connect(pq_session *s, const char *application, weir_error *err) {
+static weir_status pq_connect(pq_session *s, const char *application, bool writes,
+                              weir_error *err) {
   enum { MOST = 96 };
   /* Taken where the URI does not say otherwise. */
-  const char *const defaults[][2] = {{"fallback_application_name", application},
-                                     {"connect_timeout", "10"},
-                                     {"keepalives_idle", "10"},
-                                     {"keepalives_interval", "5"},
-                                     {"keepalives_count", "3"},
-                                     {"tcp_user_timeout", "20000"},
-                                     {"target_session_attrs", "read-write"}};
+  const char *const defaults[][2] = {
+      {"fallback_application_name", application},
+      {"connect_timeout", "10"},
+      {"keepalives_idle", "10"},
+      {"keepalives_interval", "5"},
+      {"keepalives_count", "3"},
+      {"tcp_user_timeout", "20000"},
+      {"target_session_attrs", writes ? "read-write" : "any"}};
   const char *names[MOST] = {0}, *values[MOST] = {0};
   size_t n = 0;
   for (const PQconninfoOption *o = s->given; o->keyword && n < MOST / 2; o++) {
@@ -214,11 +216,11 @@ static weir_status pq_connect(pq_session *s, const char *application, weir_error
   return pq_fail(s, NULL, "connecting", err);
 }
 
-weir_status pq_open(pq_session *s, const char *uri, const char *application,
+weir_status pq_open(pq_session *s, const char *uri, const char *application, bool writes,
                     weir_error *err) {
   BASE_TRY(pq_need(err));
   BASE_TRY(pq_parse(s, uri, err));
-  return pq_connect(s, application, err);
+  return pq_connect(s, application, writes, err);
 }
 
 void pq_close(pq_session *s) {

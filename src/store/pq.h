@@ -31,8 +31,9 @@ typedef struct pq_param {
 
 enum { PQ_INT8 = 20, PQ_TEXT = 25, PQ_BYTEA = 17 };
 
-/* Connects. WEIR_E_INVALID_CONFIG: a malformed URI, which is not repeated: it may hold a password. */
-weir_status pq_open(pq_session *s, const char *uri, const char *application,
+/* Connects; `writes`: to a server that can be written, unless the URI says otherwise.
+ * WEIR_E_INVALID_CONFIG: a malformed URI, which is not repeated: it may hold a password. */
+weir_status pq_open(pq_session *s, const char *uri, const char *application, bool writes,
                     weir_error *err);
 void pq_close(pq_session *s); /* zeroed ok */
 

@@ -104,7 +104,7 @@ static void test_a_lock_that_does_not_come(void **state) {
   where.lease_ns = 9 * BASE_NS_PER_S;
   stores_close(f);
   OK(weir_store_open_postgres(&where, &f->store, &f->err));
-  OK(pq_open(&other, stores_uri(), "test", &f->err));
+  OK(pq_open(&other, stores_uri(), "test", true, &f->err));
   OK(pq_exec(&other, "BEGIN; LOCK TABLE weir.lease", &f->err));
   assert_int_equal(weir_store_reserve(f->store, 1, NULL, 0, &f->err), WEIR_E_IO);
   assert_int_equal(f->err.flags, WEIR_ERR_RETRIABLE);
@@ -194,6 +194,31 @@ static void test_a_reader_beside_the_owner(void **state) {
   stores_close(f);
   stores_sql("DROP SCHEMA weir CASCADE");
   assert_int_equal(weir_store_read_postgres(&where, &reader, &f->err), WEIR_E_NOT_FOUND);
+}
+
+/* As a hot standby is, to libpq: good enough to look, and refused to an owner, with the reason. */
+static void test_a_server_that_only_reads(void **state) {
+  stores_fixture *f = *state;
+  weir_store_postgres where = stores_where();
+  weir_store *reader = NULL;
+  weir_store_state *s = NULL;
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  stores_close(f);
+  stores_sql("ALTER DATABASE postgres SET default_transaction_read_only=on");
+  weir_status read = weir_store_read_postgres(&where, &reader, &f->err);
+  weir_status loaded = read ? read : weir_store_load(reader, &s, &f->err);
+  weir_error err = {0};
+  weir_status owned = weir_store_open_postgres(&where, &f->store, &err);
+  stores_sql(
+      "BEGIN READ WRITE; ALTER DATABASE postgres RESET default_transaction_read_only; "
+      "COMMIT");
+  OK(loaded);
+  assert_int_equal(s->n_attempts, 1);
+  assert_int_equal(owned, WEIR_E_IO);
+  assert_non_null(strstr(err.message, "read-only"));
+  weir_store_state_free(s);
+  weir_store_close(reader);
+  stores_open(f);
 }
 
 static void test_damage_shows(void **state) {
@@ -317,6 +342,7 @@ int main(void) {
       ONE(test_a_damaged_lease),
       ONE(test_a_new_deployment_sets_the_old_one_aside),
       ONE(test_a_reader_beside_the_owner),
+      ONE(test_a_server_that_only_reads),
       ONE(test_damage_shows),
       ONE(test_the_session_goes_away),
       ONE(test_a_session_sets_what_it_needs),

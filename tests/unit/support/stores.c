@@ -66,7 +66,7 @@ weir_store_postgres stores_where(void) {
 void stores_sql(const char *sql) {
   weir_error err = {0};
   pq_session s = {.patience_ns = 60 * BASE_NS_PER_S};
-  stores_assert_ok(pq_open(&s, server_uri, "test", &err), &err, "pq_open");
+  stores_assert_ok(pq_open(&s, server_uri, "test", false, &err), &err, "pq_open");
   stores_assert_ok(pq_exec(&s, sql, &err), &err, sql);
   pq_close(&s);
 }
