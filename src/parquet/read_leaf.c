@@ -272,14 +272,14 @@ static weir_status take_records(read_context *ctx, read_leaf *leaf, size_t n,
     const uint8_t *reps = leaf->ahead + leaf->ahead_at;
     size_t part = 0, have = leaf->ahead_n - leaf->ahead_at;
     bool end = false;
-    for (; part < have && !end; part++) {
+    if (begun == 0 && reps[0] != 0)
+      return read_corrupt(leaf, "its first level repeats a row that is not there", err);
+    for (; part < have; part++) {
       if (reps[part] != 0) continue;
       end = begun == n;
       if (end) break;
       begun++;
     }
-    if (begun == 0 && part > 0)
-      return read_corrupt(leaf, "its first level repeats a row that is not there", err);
     if (part > 0) BASE_TRY(take_nested(ctx, leaf, reps, part, err));
     leaf->ahead_at += part;
     leaf->page.levels -= part;

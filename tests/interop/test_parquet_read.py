@@ -302,6 +302,14 @@ def test_a_wrong_checksum_is_told():
         read_table(data)
 
 
+def test_a_first_level_that_repeats_nothing():
+    data = written(pa.table({"l": [[i] for i in range(8)]}), compression="none", use_dictionary=False)
+    levels = b"\x02\0\0\0\x10\0"  # of length 2: a run of 8 zeros
+    assert data.count(levels) == 1
+    with pytest.raises(WeirError, match="CORRUPT: .*its first level repeats a row that is not there"):
+        read_table(data.replace(levels, levels[:-1] + b"\1"))
+
+
 def test_a_batch_has_a_bound():
     table = pa.table({"s": pa.DictionaryArray.from_arrays(pa.array([0] * 10000, pa.int32()), ["x" * 10000])})
     data = written(table)
