@@ -22,6 +22,28 @@ static void error_trim(char *message, size_t size) {
   if (size - (start - 1) < need) message[start - 1] = 0;
 }
 
+/* A password in a URI (RFC 3986, 3.2.1) stays out of every message, also where the text was cut before its
+ * '@': then what follows the colon is no port. */
+static void error_mask(char *message) {
+  for (char *at = message; (at = strstr(at, "://")) != NULL;) {
+    at += 3;
+    size_t n = strcspn(at, " \t\r\n'\"`"), end = n;
+    while (end > 0 && at[end - 1] != '@') end--;
+    size_t colon = 0, stop = end > 0 ? end - 1 : n;
+    while (colon < stop && at[colon] != ':') colon++;
+    if (colon == stop) continue;
+    size_t digits = strspn(at + colon + 1, "0123456789");
+    bool port = end == 0 &&
+                (at[0] == '[' || strchr("/?#'\"`, \t\r\n:;)", at[colon + 1 + digits]));
+    if (port || stop - colon - 1 < sizeof("***") - 1) {
+      if (!port) memset(at + colon + 1, '*', stop - colon - 1);
+      continue;
+    }
+    memcpy(at + colon + 1, "***", 3);
+    memmove(at + colon + 4, at + stop, strlen(at + stop) + 1);
+  }
+}
+
 WEIR_PRINTF(3, 0)
 static void error_vformat(weir_error *err, size_t at, const char *fmt, va_list args) {
   size_t room = sizeof(err->message) - at;
@@ -43,6 +65,7 @@ weir_status weir_error_set(weir_error *err, weir_status code, uint32_t flags,
   error_vformat(&next, 0, fmt,
                 args); /* apart from *err, whose message may be an argument */
   va_end(args);
+  error_mask(next.message);
   *err = next;
   return code;
 }
@@ -70,6 +93,7 @@ weir_status weir_error_errno(weir_error *err, int errnum, const char *fmt, ...) 
     used = strlen(next.message);
   }
   snprintf(next.message + used, sizeof(next.message) - used, ": %s", reason);
+  error_mask(next.message);
   *err = next;
   return WEIR_E_IO;
 }
@@ -96,6 +120,7 @@ weir_status weir_error_prefix(weir_error *err, weir_status code, const char *fmt
   if (n > 0 && (size_t)n >= sizeof(next.message) - used) {
     error_trim(next.message, sizeof(next.message) - 1);
   }
+  error_mask(next.message);
   *err = next;
   return err->code;
 }

@@ -212,6 +212,12 @@ weir_status config_top_init(const weir_config *config, config_top *out, weir_err
   top.lease_ns = weir_options_int(top.options, "store_lease");
   top.queue_bytes = weir_options_int(top.options, "queue_bytes");
   top.state = weir_options_string(top.options, "state");
+  if (top.state && strstr(top.state, "://")) {
+    status = config_build_fail(
+        &b, config_node_get(config->root, "state"), "state", err,
+        "expected a folder, got a URI; a store in PostgreSQL is named by `store`");
+    goto out;
+  }
   if (!top.state) {
     char relative[sizeof("weir-state/") + CONFIG_MAX_NAME];
     snprintf(relative, sizeof(relative), "weir-state/%s", top.pipeline);
@@ -317,6 +323,21 @@ static const config_node *find_option(const config_node *node, const char *optio
   return child ? find_option(child, dot + 1) : node;
 }
 
+/* What variables held goes back to how it was written. */
+static void hide_variables(const config_node *node, weir_error *err) {
+  if (!node || !err) return;
+  for (size_t i = 0; i < node->n; i++) hide_variables(node->children[i], err);
+  if (!node->raw || strlen(node->text) < 4) return;
+  for (char *at = err->message; (at = strstr(at, node->text)) != NULL;) {
+    char rest[sizeof(err->message)];
+    snprintf(rest, sizeof(rest), "%s", at + strlen(node->text));
+    size_t room = (size_t)(err->message + sizeof(err->message) - at);
+    (void)snprintf(at, room, "%s%s", node->raw, rest);
+    if (strlen(node->raw) >= room) return;
+    at += strlen(node->raw);
+  }
+}
+
 weir_status config_option_error(const weir_config *config,
                                 const config_connector *connector, const char *option,
                                 weir_error *err, const char *fmt, ...) {
@@ -331,5 +352,6 @@ weir_status config_option_error(const weir_config *config,
   weir_status status = config_build_vfail(&b, option ? find_option(node, option) : node,
                                           option, err, fmt, args);
   va_end(args);
+  hide_variables(option ? find_option(node, option) : node, err);
   return status;
 }

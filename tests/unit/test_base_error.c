@@ -93,6 +93,30 @@ static void test_own_message_as_argument(void **state) {
   assert_string_equal(err.message, "outer (inner)");
 }
 
+static void test_passwords_in_uris_are_masked(void **state) {
+  (void)state;
+  static const char *const texts[][2] = {
+      {"got 'pg://u:secret@h:5/d?a=b' and s3://k:s@b",
+       "got 'pg://u:***@h:5/d?a=b' and s3://k:*@b"},
+      {"pg://u:se@cr/et@h", "pg://u:***@h"},
+      {"pg://u@h:5432/d, http://h:80, http://[::1]:80/x",
+       "pg://u@h:5432/d, http://h:80, http://[::1]:80/x"},
+      {"'pg://u:secret", "'pg://u:***"}, /* cut */
+      {"pg://u:@h", "pg://u:@h"},
+      {"no URI: a@b", "no URI: a@b"},
+  };
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    weir_error err = {0};
+    weir_error_set(&err, WEIR_E_IO, 0, "%s", texts[i][0]);
+    assert_string_equal(err.message, texts[i][1]);
+    weir_error_errno(&err, 0, "%s", texts[i][0]);
+    assert_memory_equal(err.message, texts[i][1], strlen(texts[i][1]));
+    weir_error_set(&err, WEIR_E_IO, 0, "x");
+    weir_error_prefix(&err, WEIR_E_IO, "%s", texts[i][0]);
+    assert_memory_equal(err.message, texts[i][1], strlen(texts[i][1]));
+  }
+}
+
 static void test_status_names(void **state) {
   (void)state;
   for (weir_status code = WEIR_OK; code <= WEIR_E_ENDED; code++) {
@@ -145,6 +169,7 @@ int main(void) {
       cmocka_unit_test(test_errno_keeps_the_reason),
       cmocka_unit_test(test_prefix_and_place),
       cmocka_unit_test(test_own_message_as_argument),
+      cmocka_unit_test(test_passwords_in_uris_are_masked),
       cmocka_unit_test(test_status_names),
       cmocka_unit_test(test_bytes_absent_and_empty_differ),
       cmocka_unit_test(test_names_are_copied),
