@@ -1,6 +1,7 @@
 # C tests: one executable per tests/TIER/test_*.c, each its own process with a time limit, labelled with
 # its tier. A file that holds the words "ctest: threads" gets that label too; ThreadSanitizer runs those.
-# "ctest: sim-small" marks a simulation that is quick enough for the sanitizers.
+# "ctest: sim-small" marks a simulation that is quick enough for the sanitizers; "ctest: failing" brings an
+# allocator that fails when it is told to (tests/unit/failing/failing.h).
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
   message(STATUS "cmocka is missing, so no C tests are built; './dev setup --test' installs it")
@@ -60,6 +61,9 @@ foreach(tier unit sim conform)
         list(APPEND labels ${mark})
       endif()
     endforeach()
+    if(marks MATCHES "ctest: failing")
+      target_sources(${name} PRIVATE tests/${tier}/failing/failing.c)
+    endif()
     set_tests_properties(${name} PROPERTIES
       LABELS "${labels}" TIMEOUT ${timeout_${tier}} ENVIRONMENT "${sanitizer_options}")
   endforeach()

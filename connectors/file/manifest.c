@@ -328,7 +328,8 @@ static weir_status put_positions(yyjson_mut_doc *doc, yyjson_mut_val *root,
   yyjson_doc *positions = yyjson_read_opts((char *)(uintptr_t)text, strlen(text),
                                            YYJSON_READ_NUMBER_AS_RAW, NULL, &why);
   if (!positions) {
-    return weir_error_set(err, WEIR_E_INTERNAL, 0,
+    bool memory = why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION;
+    return weir_error_set(err, memory ? WEIR_E_NOMEM : WEIR_E_INTERNAL, 0,
                           "the source positions are not JSON: %s", why.msg);
   }
   yyjson_mut_val *copy = yyjson_val_mut_copy(doc, yyjson_doc_get_root(positions));

@@ -235,8 +235,12 @@ weir_status generator_make_batch(weir_schema *schema, uint64_t seed, int64_t nul
                                  weir_error *err) {
   const struct ArrowSchema *arrow = weir_schema_arrow(schema);
   struct ArrowArray array = {0};
+  struct ArrowArrayView view = {
+      0}; /* ArrowArrayInitFromSchema loses its own on failure */
   bool counted = false;
-  ArrowErrorCode code = ArrowArrayInitFromSchema(&array, arrow, NULL);
+  ArrowErrorCode code = ArrowArrayViewInitFromSchema(&view, arrow, NULL);
+  if (code == NANOARROW_OK) code = ArrowArrayInitFromArrayView(&array, &view, NULL);
+  ArrowArrayViewReset(&view);
   for (int64_t i = 0; code == NANOARROW_OK && i < arrow->n_children; i++) {
     const struct ArrowSchema *field = arrow->children[i];
     column_maker m = {.seed = mix(seed, (uint64_t)i), .first = first, .rows = rows};

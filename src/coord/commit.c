@@ -227,9 +227,11 @@ weir_status coord_on_committed(coord *c, coord_event *e, weir_error *err) {
   if (!e->error) return landed(c, e->sink, &e->cursor, err);
   bool again = e->error->code != WEIR_E_FENCED && e->error->code != WEIR_E_CONFLICT &&
                !(e->error->flags & WEIR_ERR_BAD_DATA) &&
-               (e->error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT));
+               (e->error->code == WEIR_E_NOMEM ||
+                e->error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT));
   if (!again) return refused(c, s, e->error, err);
-  /* In doubt or surely not landed: the same batch, unchanged, is the only move. */
+  /* In doubt or surely not landed: the same batch, unchanged, is the only move. Want of memory is no word
+   * of the target, wherever it arose. */
   BASE_TRY(enter_commit(c, s, COMMIT_WAITING, err));
   s->backoff = coord_grow_backoff(c, s->backoff);
   s->retry_at = coord_later(c, s->backoff);

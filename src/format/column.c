@@ -506,11 +506,14 @@ weir_status format_columns_finish(format_column *cols, int64_t n_cols,
                                   weir_schema *schema, weir_batch **out,
                                   weir_error *err) {
   struct ArrowArray array = {0};
+  struct ArrowArrayView view = {
+      0}; /* ArrowArrayInitFromSchema loses its own on failure */
   struct ArrowError why = {0};
   weir_status status = WEIR_OK;
-  if (ArrowArrayInitFromSchema(&array, weir_schema_arrow(schema), &why) != NANOARROW_OK) {
-    status =
-        weir_error_set(err, WEIR_E_INTERNAL, 0, "cannot make a batch: %s", why.message);
+  if (ArrowArrayViewInitFromSchema(&view, weir_schema_arrow(schema), &why) !=
+          NANOARROW_OK ||
+      ArrowArrayInitFromArrayView(&array, &view, &why) != NANOARROW_OK) {
+    status = weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a batch");
     goto out;
   }
   array.length = n_cols > 0 ? cols[0].n : 0;
@@ -529,6 +532,7 @@ weir_status format_columns_finish(format_column *cols, int64_t n_cols,
   }
   status = weir_batch_new(schema, &array, out, err);
 out:
+  ArrowArrayViewReset(&view);
   for (int64_t i = 0; i < n_cols; i++) format_column_drop(&cols[i]);
   if (array.release) array.release(&array);
   return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CSV encoder: batches to records. */
+#include <errno.h>
 #include <nanoarrow/nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,8 +229,10 @@ static weir_status encoder_init(weir_csv_encoder *encoder, weir_error *err) {
   for (int64_t i = 0; i < arrow->n_children; i++) {
     BASE_TRY(column_init(&encoder->columns[i], arrow->children[i], err));
   }
-  if (ArrowArrayViewInitFromSchema(&encoder->view, arrow, &why) != NANOARROW_OK) {
-    return weir_error_set(err, WEIR_E_SCHEMA, 0, "CSV: %s", why.message);
+  ArrowErrorCode code = ArrowArrayViewInitFromSchema(&encoder->view, arrow, &why);
+  if (code != NANOARROW_OK) {
+    return weir_error_set(err, code == ENOMEM ? WEIR_E_NOMEM : WEIR_E_SCHEMA, 0,
+                          "CSV: %s", why.message);
   }
   for (int64_t i = 0; i < encoder->n_columns; i++) {
     const struct ArrowArrayView *view = encoder->view.children[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The NDJSON encoder: batches to lines. */
+#include <errno.h>
 #include <nanoarrow/nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,8 +331,10 @@ static weir_status encoder_init(weir_ndjson_encoder *encoder, weir_error *err) {
                                 FORMAT_VIEWS | FORMAT_NESTED | FORMAT_ENCODED,
                                 "written as NDJSON", err));
   }
-  if (ArrowArrayViewInitFromSchema(&encoder->view, arrow, &why) != NANOARROW_OK) {
-    return weir_error_set(err, WEIR_E_SCHEMA, 0, "NDJSON: %s", why.message);
+  ArrowErrorCode code = ArrowArrayViewInitFromSchema(&encoder->view, arrow, &why);
+  if (code != NANOARROW_OK) {
+    return weir_error_set(err, code == ENOMEM ? WEIR_E_NOMEM : WEIR_E_SCHEMA, 0,
+                          "NDJSON: %s", why.message);
   }
   for (int64_t i = 0; i < encoder->n_columns; i++) {
     BASE_TRY(node_init(&encoder->columns[i], &encoder->types[i],

@@ -514,17 +514,15 @@ static weir_status step(weir_pipeline *p, int64_t interval, int64_t *watched,
   int taken = task_mailbox_take(p->mailbox, wakeup < until ? wakeup : until, &event,
                                 &error, &lost);
   int64_t now = base_clock_mono();
-  if (lost)
-    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for an event; run again");
   weir_status status = WEIR_OK;
+  if (lost) {
+    status = weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for an event; run again");
+    goto out;
+  }
   if (!taken && now >= wakeup)
     event = (coord_event){.type = COORD_TICK, .sink = COORD_NONE, .lane = COORD_NONE};
   if (taken) log_retry(p, &event);
   if (taken || now >= wakeup) status = coord_step(p->coord, now, &event, err);
-  if (taken) {
-    weir_bytes_release(&event.bytes);
-    weir_bytes_release(&event.intent);
-  }
   coord_command command = {0};
   while (!status && coord_next(p->coord, &command)) execute(p, &command);
   copy_view(p);
@@ -532,6 +530,9 @@ static weir_status step(weir_pipeline *p, int64_t interval, int64_t *watched,
     *watched = now;
     status = watch(p, now, err);
   }
+out:
+  weir_bytes_release(&event.bytes);
+  weir_bytes_release(&event.intent);
   return status;
 }
 

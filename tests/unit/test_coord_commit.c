@@ -23,12 +23,12 @@ static void answer(bench *b, uint32_t sink, weir_status code, uint32_t flags) {
   bench_send(b, e);
 }
 
-static void same_batch_again(uint32_t flags) {
+static void same_batch_again(weir_status code, uint32_t flags) {
   bench b;
   const weir_commit_batch *sent = open_with_commit(&b);
   static const int64_t waits[] = {100, 200, 400, 800, 1000, 1000};
   for (size_t i = 0; i < BASE_COUNT(waits); i++) {
-    answer(&b, 0, WEIR_E_IO, flags);
+    answer(&b, 0, code, flags);
     bench_none(&b);
     bench_tick(&b, waits[i] * BENCH_MS - 1);
     if (b.read < b.n_log && b.log[b.read].type == COORD_SEND_BARRIERS) b.read++;
@@ -49,12 +49,17 @@ static void same_batch_again(uint32_t flags) {
 
 static void test_retriable_sends_the_same_batch_again_with_backoff(void **state) {
   (void)state;
-  same_batch_again(WEIR_ERR_RETRIABLE);
+  same_batch_again(WEIR_E_IO, WEIR_ERR_RETRIABLE);
 }
 
 static void test_in_doubt_sends_the_same_batch_again(void **state) {
   (void)state;
-  same_batch_again(WEIR_ERR_IN_DOUBT);
+  same_batch_again(WEIR_E_IO, WEIR_ERR_IN_DOUBT);
+}
+
+static void test_want_of_memory_is_no_refusal(void **state) {
+  (void)state;
+  same_batch_again(WEIR_E_NOMEM, 0);
 }
 
 /* What was decided meanwhile does not get into a batch that is in doubt. */
@@ -254,6 +259,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_retriable_sends_the_same_batch_again_with_backoff),
       cmocka_unit_test(test_in_doubt_sends_the_same_batch_again),
+      cmocka_unit_test(test_want_of_memory_is_no_refusal),
       cmocka_unit_test(test_a_batch_in_doubt_is_frozen),
       cmocka_unit_test(test_a_cursor_other_than_the_batch_says_is_a_conflict),
       cmocka_unit_test(test_a_refusal_for_good_stops),

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that runs out: the n-th allocation of the process fails, whoever asks for it, SQLite and libzstd too.
+ * A test that says "ctest: failing" is linked with it. What else is built for a sanitizer still sees every block. */
+#ifndef TESTS_UNIT_FAILING_H
+#define TESTS_UNIT_FAILING_H
+
+#include <stdint.h>
+
+/* Counts from now on, and lets the n-th allocation fail, once; 0: none fails. */
+void failing_at(uint64_t n);
+/* No allocation fails from now on; how many were asked for since failing_at. */
+uint64_t failing_stop(void);
+
+#endif
