@@ -70,6 +70,8 @@ void codec_done(parquet_codec *codec) {
     deflateEnd(codec->state);
     free(codec->state);
   }
+  zstd_code_done(&codec->code);
+  base_buf_done(&codec->head);
   base_buf_done(&codec->out);
   *codec = (parquet_codec){0};
 }
@@ -130,29 +132,6 @@ weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
   return WEIR_OK;
 }
 
-/* RFC 8878: magic number, descriptor of a single segment with a content size of 4 bytes, blocks of type
- * "raw", each with 3 bytes of {size, type, last}. */
-static size_t store_zstd(const uint8_t *data, size_t size, uint8_t *out) {
-  enum { BLOCK_MAX = 128 << 10, DESCRIPTOR = 0xa0 };
-  uint8_t *to = out;
-  parquet_store32(to, 0xfd2fb528u);
-  to[4] = DESCRIPTOR;
-  parquet_store32(to + 5, (uint32_t)size);
-  to += 9;
-  do {
-    size_t part = size < BLOCK_MAX ? size : BLOCK_MAX;
-    uint32_t head = (uint32_t)part << 3 | (part == size);
-    *to++ = (uint8_t)head;
-    *to++ = (uint8_t)(head >> 8);
-    *to++ = (uint8_t)(head >> 16);
-    memcpy(to, data, part);
-    to += part;
-    data += part;
-    size -= part;
-  } while (size > 0);
-  return (size_t)(to - out);
-}
-
 /* lz4_Block_format.md: one last sequence, which is literals only. */
 static size_t store_lz4(const uint8_t *data, size_t size, uint8_t *out) {
   uint8_t *to = out;
@@ -190,10 +169,22 @@ weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
   }
   BASE_TRY(parquet_reserve(&codec->out, size + size / 255 + 32, err));
   uint8_t *out = codec->out.data;
-  codec->out.size = codec->id == PARQUET_ZSTD      ? store_zstd(data, size, out)
+  codec->out.size = codec->id == PARQUET_ZSTD      ? zstd_blocks_store(data, size, out)
                     : codec->id == PARQUET_LZ4_RAW ? store_lz4(data, size, out)
                                                    : store_snappy(data, size, out);
   return WEIR_OK;
+}
+
+weir_status codec_huffman(parquet_codec *codec, const uint8_t *data, size_t size,
+                          size_t head, weir_error *err) {
+  codec->head.size = 0;
+  if (head > 0) {
+    BASE_TRY(codec_compress(codec, data, head, err));
+    BASE_TRY(base_buf_append(&codec->head, codec->out.data, codec->out.size, err));
+  }
+  BASE_TRY(parquet_reserve(&codec->out, zstd_blocks_bound(size) + codec->head.size, err));
+  return zstd_blocks_write(&codec->code, data, size, head, &codec->head, codec->out.data,
+                           &codec->out.size, err);
 }
 
 static const char *const codec_names[] = {"none", "zstd", "snappy", "lz4", "gzip", NULL};

@@ -3,12 +3,15 @@
 #define WEIR_PARQUET_CODEC_H
 
 #include "format.h"
+#include "zstd_blocks.h"
 
 /* One compressor, used again for every page. */
 typedef struct parquet_codec {
   enum parquet_codec_id id;
   int level;
   void *state; /* of zstd and gzip */
+  zstd_code code;
+  base_buf head;
   base_buf out;
 } parquet_codec;
 
@@ -22,5 +25,8 @@ weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
 /* The same without an attempt to shrink it, as a frame or block of the codec. */
 weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
                         weir_error *err);
+/* The same as a frame of zstd_blocks_write, the first `head` bytes by libzstd; of zstd only. */
+weir_status codec_huffman(parquet_codec *codec, const uint8_t *data, size_t size,
+                          size_t head, weir_error *err);
 
 #endif

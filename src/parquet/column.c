@@ -45,7 +45,7 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   stats_clear(&column->bounds);
   column->choice = (parquet_choice){0};
   column->decided = column->numbered = column->closed = false;
-  column->packed = column->compress = column->stored = false;
+  column->packed = column->compress = column->stored = column->literals = false;
   column->unbounded = false;
   column->rows = column->levels = column->nulls = column->plain_bytes = 0;
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));

@@ -16,6 +16,7 @@ typedef struct parquet_context {
   parquet_levels levels;
   base_buf selected; /* slots that hold values */
   base_buf body;     /* a page before compression */
+  size_t head;       /* how much of it comes before the values, or before their bytes */
   base_buf indices;  /* dictionary numbers of a page, or lengths */
   base_buf numbers;  /* dictionary numbers of a piece */
   base_buf map;      /* rows of an Arrow dictionary to dictionary numbers */
@@ -59,7 +60,8 @@ typedef struct parquet_column {
   bool closed;           /* the dictionary was full: the chunk goes on without */
   bool packed;           /* compress is decided */
   bool compress;
-  bool stored; /* data pages do not shrink, though the dictionary does */
+  bool stored;   /* data pages do not shrink, though the dictionary does */
+  bool literals; /* nothing in them comes again: zstd_blocks_write serves */
   bool width_known,
       round_width; /* learnt once a file: whether whole nibbles and bytes compress better */
   bool unbounded;               /* a page with values has no bounds: no column index */

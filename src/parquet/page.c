@@ -110,6 +110,7 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
   BASE_TRY(parquet_reserve(
       &ctx->body, levels_bound(piece) + values_bound(leaf, values, encoding), err));
   uint8_t *out = put_levels(leaf, piece, ctx->body.data);
+  ctx->head = (size_t)(out - ctx->body.data);
   const void *data = values->data;
   switch (encoding) {
     case PARQUET_RLE_DICTIONARY:
@@ -122,6 +123,7 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
       BASE_TRY(parquet_reserve(&ctx->indices, values->n * sizeof(uint32_t), err));
       out = put_delta_length(values, (uint32_t *)(void *)ctx->indices.data, out);
+      ctx->head = (size_t)(out - ctx->body.data) - bytes_total(values);
       break;
     case PARQUET_BYTE_STREAM_SPLIT:
       encode_split(data, values->n, leaf->width, out);
@@ -141,6 +143,8 @@ enum {
   PROBE_BYTES = 96 << 10, /* LZ4 is another compressor up to 64 KiB */
   PROBE_MIN = 256 << 10,
   CHUNK_PAGES = 16,
+  LITERALS_LEVEL_MAX = 3,
+  LITERALS_PAGES = 8, /* from one look at whether they still do to the next */
   DICTIONARY_MIN = 4 << 10
 };
 
@@ -149,23 +153,67 @@ static bool shrinks(const parquet_context *ctx, double from, double to) {
   return ctx->small ? to < from : to * 1.015 < from;
 }
 
-/* All pages of a chunk share one codec, so the first page with values decides; a long one by a slice
- * from its middle. Planes of split floats differ too much for a slice. If only the dictionary would
- * shrink, the chunk has the codec and its data pages are frames of stored blocks. */
+/* Part of a long body from its middle stands for all of it. */
+static const uint8_t *probe_of(const parquet_context *ctx, size_t *size) {
+  *size = ctx->body.size;
+  if (*size < PROBE_MIN || ctx->small) return ctx->body.data;
+  *size = PROBE_BYTES;
+  return ctx->body.data + (ctx->body.size - PROBE_BYTES) / 2;
+}
+
+/* Whether a frame of literals is as small as what libzstd makes of the data: then nothing comes again there, and looking for it is most of the time. */
+static weir_status decide_literals(parquet_column *column, parquet_context *ctx,
+                                   const uint8_t *data, size_t size, weir_error *err) {
+  BASE_TRY(codec_compress(&ctx->codec, data, size, err));
+  size_t packed = ctx->codec.out.size, head = data == ctx->body.data ? ctx->head : 0;
+  BASE_TRY(codec_huffman(&ctx->codec, data, size, head, err));
+  column->literals = ctx->codec.out.size <= packed + packed / 256;
+  return WEIR_OK;
+}
+
+static bool may_be_literals(const parquet_context *ctx) {
+  return ctx->codec.id == PARQUET_ZSTD && ctx->codec.level <= LITERALS_LEVEL_MAX &&
+         !ctx->small;
+}
+
+/* A probe says whether it is worth a look, the first page whether it holds from further off, too; later
+ * pages may still begin to repeat themselves. */
+static weir_status begin_literals(parquet_column *column, parquet_context *ctx,
+                                  weir_error *err) {
+  size_t size = 0;
+  const uint8_t *probe = probe_of(ctx, &size);
+  if (!may_be_literals(ctx)) return WEIR_OK;
+  BASE_TRY(decide_literals(column, ctx, probe, size, err));
+  if (!column->literals || size == ctx->body.size) return WEIR_OK;
+  return decide_literals(column, ctx, ctx->body.data, ctx->body.size, err);
+}
+
+static weir_status check_literals(parquet_column *column, parquet_context *ctx,
+                                  weir_error *err) {
+  size_t pages = column->records.size / sizeof(page_record), size = 0;
+  if (!column->literals || pages % LITERALS_PAGES != 0) return WEIR_OK;
+  const uint8_t *probe = probe_of(ctx, &size);
+  return decide_literals(column, ctx, probe, size, err);
+}
+
+/* All pages of a chunk share one codec, so the first page with values decides. Planes of split floats
+ * differ too much for a part of them. If only the dictionary would shrink, the chunk has the codec and
+ * its data pages are frames of stored blocks. */
 static weir_status decide_compression(parquet_column *column, parquet_context *ctx,
                                       const parquet_piece *piece,
                                       enum parquet_encoding encoding, weir_error *err) {
   column->packed = true;
-  column->stored = false;
+  column->stored = column->literals = false;
   column->compress = ctx->codec.id != PARQUET_UNCOMPRESSED;
   if (!column->compress || piece->values.n == 0) return WEIR_OK;
-  size_t size = ctx->body.size, from = 0;
-  if (size >= PROBE_MIN && encoding != PARQUET_BYTE_STREAM_SPLIT && !ctx->small) {
-    from = (size - PROBE_BYTES) / 2;
-    size = PROBE_BYTES;
-  }
-  BASE_TRY(codec_compress(&ctx->codec, ctx->body.data + from, size, err));
+  size_t size = ctx->body.size;
+  const uint8_t *probe = ctx->body.data;
+  if (encoding != PARQUET_BYTE_STREAM_SPLIT) probe = probe_of(ctx, &size);
+  BASE_TRY(codec_compress(&ctx->codec, probe, size, err));
   column->compress = shrinks(ctx, (double)size, (double)ctx->codec.out.size);
+  if (column->compress && encoding != PARQUET_BYTE_STREAM_SPLIT) {
+    return begin_literals(column, ctx, err);
+  }
   if (column->compress || encoding != PARQUET_RLE_DICTIONARY) return WEIR_OK;
   const base_buf *entries = &column->dict.values;
   if (entries->size < DICTIONARY_MIN) return WEIR_OK;
@@ -177,18 +225,27 @@ static weir_status decide_compression(parquet_column *column, parquet_context *c
   return WEIR_OK;
 }
 
+/* The body as the page keeps it, in *out. */
+static weir_status compress_body(const parquet_column *column, parquet_context *ctx,
+                                 bool data_page, const base_buf **out, weir_error *err) {
+  const base_buf *body = &ctx->body;
+  *out = body;
+  if (!column->compress) return WEIR_OK;
+  *out = &ctx->codec.out;
+  if (data_page && column->stored)
+    return codec_store(&ctx->codec, body->data, body->size, err);
+  if (data_page && column->literals)
+    return codec_huffman(&ctx->codec, body->data, body->size, ctx->head, err);
+  return codec_compress(&ctx->codec, body->data, body->size, err);
+}
+
 /* ---- headers ---------------------------------------------------------------------------------- */
 
 static weir_status append_page(parquet_column *column, parquet_context *ctx,
                                parquet_rope *rope, parquet_page_header *header,
                                uint64_t *size, weir_error *err) {
-  const base_buf *stored = &ctx->body;
-  if (column->compress) {
-    bool store = column->stored && header->type == PARQUET_DATA_PAGE;
-    BASE_TRY(store ? codec_store(&ctx->codec, ctx->body.data, ctx->body.size, err)
-                   : codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
-    stored = &ctx->codec.out;
-  }
+  const base_buf *stored = NULL;
+  BASE_TRY(compress_body(column, ctx, header->type == PARQUET_DATA_PAGE, &stored, err));
   if (ctx->body.size > INT32_MAX || stored->size > INT32_MAX) {
     return weir_error_set(err, WEIR_E_INTERNAL, 0,
                           "Parquet writer: column '%s' has a page of %zu "
@@ -409,7 +466,8 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
                                    : values->n == 0 ? PARQUET_PLAIN
                                                     : column->choice.encoding;
   BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
-  if (!column->packed) BASE_TRY(decide_compression(column, ctx, piece, encoding, err));
+  BASE_TRY(column->packed ? check_literals(column, ctx, err)
+                          : decide_compression(column, ctx, piece, encoding, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));
   parquet_page_header header = {0};
   THRIFT_SET(&header, 5);

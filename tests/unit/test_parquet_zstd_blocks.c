@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <zstd.h>
+
+#include "parquet/zstd_blocks.h"
+
+enum { ROOM = 3 * ZSTD_BLOCK_MAX + 64 };
+
+static uint64_t state = 1;
+
+static uint32_t next_random(void) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(state >> 33);
+}
+
+/* In pieces of 1000 bytes, as a reader that streams does. */
+static void check_stream(const uint8_t *frame, size_t n, const uint8_t *data,
+                         size_t size) {
+  ZSTD_DStream *stream = ZSTD_createDStream();
+  uint8_t *back = malloc(size + 1);
+  ZSTD_inBuffer in = {frame, 0, 0};
+  ZSTD_outBuffer out = {back, size + 1, 0};
+  size_t left = 1;
+  while (left != 0 && in.pos < n) {
+    in.size = n - in.pos < 1000 ? n : in.pos + 1000;
+    left = ZSTD_decompressStream(stream, &out, &in);
+    assert_false(ZSTD_isError(left));
+  }
+  assert_int_equal(left, 0);
+  assert_int_equal(in.pos, n);
+  assert_int_equal(out.pos, size);
+  if (size > 0) assert_memory_equal(back, data, size);
+  free(back);
+  ZSTD_freeDStream(stream);
+}
+
+/* Writes a frame into memory of just the bound and the slack, reads it back; returns its size. */
+static size_t check_head(zstd_code *code, const uint8_t *data, size_t size, size_t head) {
+  weir_error err = {0};
+  base_buf first = {0};
+  if (head > 0) {
+    assert_int_equal(base_buf_reserve(&first, ZSTD_compressBound(head), &err), WEIR_OK);
+    first.size = ZSTD_compress(first.data, first.capacity, data, head, 1);
+    assert_false(ZSTD_isError(first.size));
+  }
+  size_t n = 0, bound = zstd_blocks_bound(size) + first.size;
+  uint8_t *frame = malloc(bound + PARQUET_SLACK), *back = malloc(size + 1);
+  assert_int_equal(zstd_blocks_write(code, data, size, head, &first, frame, &n, &err),
+                   WEIR_OK);
+  size_t blocks = size / ZSTD_BLOCK_MAX + 1;
+  if (head > 0) blocks += head / ZSTD_BLOCK_MAX + 1;
+  assert_true(n <= 9 + size + blocks * 3);
+  assert_int_equal(ZSTD_getFrameContentSize(frame, n), size);
+  assert_int_equal(ZSTD_findFrameCompressedSize(frame, n), n);
+  assert_int_equal(ZSTD_decompress(back, size, frame, n), size);
+  if (size > 0) assert_memory_equal(back, data, size);
+  check_stream(frame, n, data, size);
+  base_buf_done(&first);
+  free(frame);
+  free(back);
+  return n;
+}
+
+static size_t check(zstd_code *code, const uint8_t *data, size_t size) {
+  return check_head(code, data, size, 0);
+}
+
+static void fill(uint8_t *data, size_t size, unsigned symbols, unsigned skew) {
+  for (size_t i = 0; i < size; i++) {
+    uint32_t v = next_random() % symbols;
+    for (unsigned k = 0; k < skew; k++) {
+      uint32_t other = next_random() % symbols;
+      v = other < v ? other : v;
+    }
+    data[i] = (uint8_t)v;
+  }
+}
+
+static const size_t sizes[] = {
+    0,    1,    2,     3,     4,     5,      31,     32,     63,     64,    65,
+    253,  254,  255,   256,   257,   258,    259,    260,    1023,   1024,  4095,
+    4096, 4097, 16383, 16384, 16385, 131071, 131072, 131073, 262144, 300001};
+
+/* Each size with a new code and with the one of the sizes before. */
+static void test_sizes(void **unused) {
+  (void)unused;
+  const unsigned symbols[] = {1, 2, 3, 27, 128, 129, 130, 256};
+  uint8_t *data = malloc(ROOM);
+  zstd_code kept = {0};
+  for (size_t s = 0; s < sizeof(symbols) / sizeof(*symbols); s++) {
+    for (unsigned skew = 0; skew < 6; skew += 2) {
+      fill(data, ROOM, symbols[s], skew);
+      for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        zstd_code fresh = {0};
+        check(&fresh, data, sizes[i]);
+        check(&kept, data, sizes[i]);
+        zstd_code_done(&fresh);
+      }
+    }
+  }
+  zstd_code_done(&kept);
+  free(data);
+}
+
+/* Counts as Fibonacci's numbers want codes far longer than 11 bits. */
+static void test_long_codes(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(ZSTD_BLOCK_MAX);
+  zstd_code code = {0};
+  size_t at = 0, last = 1, count = 1;
+  for (unsigned symbol = 0; at < ZSTD_BLOCK_MAX; symbol++) {
+    size_t n = ZSTD_BLOCK_MAX - at < count ? ZSTD_BLOCK_MAX - at : count;
+    memset(data + at, (int)(symbol * 5), n);
+    at += n;
+    size_t sum = last + count;
+    last = count;
+    count = sum;
+  }
+  assert_true(check(&code, data, ZSTD_BLOCK_MAX) < ZSTD_BLOCK_MAX / 2);
+  zstd_code_done(&code);
+  free(data);
+}
+
+/* One rare byte among many of another: bytes that a sample does not show. */
+static void test_rare_bytes(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(ROOM);
+  zstd_code code = {0};
+  fill(data, ROOM, 20, 2);
+  size_t plain = check(&code, data, ROOM);
+  for (size_t i = 0; i < 3; i++) data[i * ZSTD_BLOCK_MAX + 5000] = (uint8_t)(100 + i);
+  assert_true(check(&code, data, ROOM) < plain + 1024);
+  data[5000] = 255; /* beyond what the tree's short form can tell: this block is raw */
+  assert_true(check(&code, data, ROOM) > plain);
+  zstd_code_done(&code);
+  free(data);
+}
+
+/* Text shrinks to its entropy, equal bytes to nothing, noise costs 3 bytes a block. */
+static void test_shrinks(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(ROOM);
+  zstd_code code = {0};
+  fill(data, 262144, 16, 0);
+  assert_in_range(check(&code, data, 262144), 131072, 131072 + 200);
+  memset(data, 'x', 262144);
+  assert_in_range(check(&code, data, 262144), 17, 17);
+  fill(data, 262144, 256, 0);
+  assert_in_range(check(&code, data, 262144), 262144 + 15, 262144 + 15);
+  zstd_code_done(&code);
+  free(data);
+}
+
+/* Blocks of changing kinds in one frame: a code is told again only where it is another. */
+static void test_changing_blocks(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(8 * ZSTD_BLOCK_MAX);
+  zstd_code code = {0};
+  for (unsigned round = 0; round < 8; round++) {
+    for (size_t b = 0; b < 8; b++) {
+      uint8_t *block = data + b * ZSTD_BLOCK_MAX;
+      unsigned kind = next_random() % 4;
+      if (kind == 0) fill(block, ZSTD_BLOCK_MAX, 256, 0);
+      if (kind == 1) fill(block, ZSTD_BLOCK_MAX, 1, 0);
+      if (kind == 2) fill(block, ZSTD_BLOCK_MAX, 27, 1);
+      if (kind == 3) fill(block, ZSTD_BLOCK_MAX, 100, 3);
+    }
+    check(&code, data, 8 * ZSTD_BLOCK_MAX - next_random() % 1000);
+  }
+  zstd_code_done(&code);
+  free(data);
+}
+
+/* The blocks of libzstd, with matches, repeated offsets and tables of their own, go in front. */
+static void test_heads(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(ROOM);
+  zstd_code code = {0};
+  fill(data, ROOM, 20, 2);
+  for (size_t i = 0; i + 24 < ROOM; i += 24 + next_random() % 8) {
+    if (next_random() % 2) memcpy(data + i, data + i / 2, 12);
+  }
+  for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+    size_t size = sizes[s];
+    const size_t heads[] = {size, size / 2, size < 200 ? size : 200, size - size / 5};
+    for (size_t k = 0; k < sizeof(heads) / sizeof(*heads); k++) {
+      check_head(&code, data, size, heads[k]);
+    }
+  }
+  memset(data, 7, ROOM / 2); /* the last block of the head is one byte repeated */
+  check_head(&code, data, ROOM, ROOM / 2);
+  zstd_code_done(&code);
+  free(data);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sizes),           cmocka_unit_test(test_long_codes),
+      cmocka_unit_test(test_rare_bytes),      cmocka_unit_test(test_shrinks),
+      cmocka_unit_test(test_changing_blocks), cmocka_unit_test(test_heads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
