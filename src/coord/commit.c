@@ -103,6 +103,11 @@ static weir_status freeze_batch(coord_sink_state *s, weir_error *err) {
       break;
     n++;
   }
+  /* It ends with rows, if it has any: two histories of copied state give an attempt without rows the same
+   * cursor, so such a cursor would not tell which of them the target shows. */
+  size_t last = n;
+  while (last && !s->owed[last - 1].has_rows) last--;
+  if (last) n = last;
   weir_commit_attempt *attempts = base_calloc(n, sizeof(*attempts), err);
   if (!attempts) return WEIR_E_NOMEM;
   for (size_t i = 0; i < n; i++) {

@@ -83,6 +83,33 @@ static void test_a_batch_in_doubt_is_frozen(void **state) {
   bench_done(&b);
 }
 
+/* Two histories of copied state give an attempt without rows the same cursor, which would hide that
+ * what went out before it differs. The lane is told of it all the same. */
+static void test_a_batch_ends_with_rows(void **state) {
+  (void)state;
+  bench b;
+  coord_sink slow = lake;
+  slow.commit_interval_ns = 1500 * BENCH_MS;
+  bench_open(&b, &slow, 1, 1);
+  bench_decide(&b, 1, "p1");
+  bench_begin_all(&b, 2);
+  bench_tick(&b, 1000 * BENCH_MS);
+  bench_seal(&b, 2, "p2", 0);
+  bench_prepare(&b, 2, false);
+  bench_take(&b, COORD_DECIDE);
+  bench_send(&b, bench_of(COORD_DECIDED, COORD_NONE, 0, 2));
+  bench_begin_all(&b, 3);
+  bench_tick(&b, 500 * BENCH_MS);
+  const weir_commit_batch *batch = bench_take(&b, COORD_COMMIT)->batch;
+  assert_int_equal(batch->n_attempts, 1);
+  assert_int_equal(batch->attempts[0].cursor.checkpoint, 1);
+  bench_land(&b, 0);
+  bench_take(&b, COORD_SEEN);
+  assert_int_equal(bench_take(&b, COORD_TELL_LANE)->attempt, 2);
+  bench_none(&b);
+  bench_done(&b);
+}
+
 static void test_a_cursor_other_than_the_batch_says_is_a_conflict(void **state) {
   (void)state;
   bench b;
@@ -261,6 +288,7 @@ int main(void) {
       cmocka_unit_test(test_in_doubt_sends_the_same_batch_again),
       cmocka_unit_test(test_want_of_memory_is_no_refusal),
       cmocka_unit_test(test_a_batch_in_doubt_is_frozen),
+      cmocka_unit_test(test_a_batch_ends_with_rows),
       cmocka_unit_test(test_a_cursor_other_than_the_batch_says_is_a_conflict),
       cmocka_unit_test(test_a_refusal_for_good_stops),
       cmocka_unit_test(test_commits_in_flight_are_awaited_when_one_is_refused),
