@@ -27,8 +27,9 @@ weir_status task_actor_reserve(task_actor *actor, uint32_t lane, weir_error *err
 void task_actor_add(task_actor *actor, uint32_t lane, const task_item *item) {
   pthread_mutex_lock(&actor->lock);
   task_queue_push(&actor->queues[lane], item);
-  pthread_cond_signal(&actor->wake);
   pthread_mutex_unlock(&actor->lock);
+  pthread_cond_signal(
+      &actor->wake); /* not under the lock, which the woken thread takes first */
 }
 
 void task_actor_set_lane(task_actor *actor, uint32_t lane, task_lane *producer) {
