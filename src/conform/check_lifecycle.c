@@ -143,6 +143,23 @@ static void weaker_epoch(conform_rig *rig, uint64_t epoch) {
   rig->store->attempts[rig->store->n++] = a;
 }
 
+static void ask_cleaner(conform_rig *rig) {
+  connector_cleaner *cleaner = conform_cleaner(rig);
+  rig->memory->has_cleaner = cleaner != NULL;
+  rig->memory->asked_cleaner = true;
+  connector_cleaner_free(cleaner);
+}
+
+static void cleaner_only(conform_rig *rig) {
+  conform_start(rig, 1);
+  ask_cleaner(rig);
+  conform_stop(rig);
+}
+
+bool conform_learn_cleaner(conform *c) {
+  return conform_through(c, cleaner_only);
+}
+
 static void session(conform_rig *rig) {
   conform_start(rig, 1);
   if (!committable(rig)) {
@@ -156,9 +173,7 @@ static void session(conform_rig *rig) {
     conform_wrong(rig, "observe_cursor: a new deployment has a cursor, of attempt %llu",
                   (unsigned long long)none.checkpoint);
   conform_recover(rig);
-  connector_cleaner *cleaner = conform_cleaner(rig);
-  rig->memory->has_cleaner = cleaner != NULL;
-  connector_cleaner_free(cleaner);
+  ask_cleaner(rig);
   for (int i = 0; i < 2; i++) {
     uint64_t n = conform_epoch(rig);
     if (!rig->store->attempts[n - 1].descriptors[0].present)

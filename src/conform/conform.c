@@ -119,6 +119,12 @@ static bool has_secret(const conform *c) {
   return false;
 }
 
+/* Until a sink was asked for its cleaner. */
+static bool may_clean(const conform *c) {
+  return c->memory->asked_cleaner ? c->memory->has_cleaner
+                                  : c->memory->contract.consistency == WEIR_COMMITTABLE;
+}
+
 static bool is_claimed(const conform *c, unsigned about) {
   const weir_contract *k = &c->memory->contract;
   return !((about & CONFORM_IF_COMMITTABLE && k->consistency != WEIR_COMMITTABLE) ||
@@ -126,7 +132,7 @@ static bool is_claimed(const conform *c, unsigned about) {
            (about & CONFORM_IF_MULTI_WRITER && k->topology != WEIR_MULTI_WRITER) ||
            (about & CONFORM_IF_KEYED && !c->key.release) ||
            (about & CONFORM_IF_CLAIMS && !k->claims) ||
-           (about & CONFORM_IF_CLEANER && !c->memory->has_cleaner) ||
+           (about & CONFORM_IF_CLEANER && !may_clean(c)) ||
            (about & CONFORM_IF_CANCEL_SAFE && !c->cancel_safe) ||
            (about & CONFORM_IF_SECRETS && !has_secret(c)));
 }
@@ -134,6 +140,11 @@ static bool is_claimed(const conform *c, unsigned about) {
 static void run_check(conform *c, const conform_check *check, bool blocked) {
   c->reason[0] = 0;
   c->outcome = WEIR_CONFORM_PASSED;
+  /* The session check asks, unless only others are wanted. */
+  bool ask = check->about & CONFORM_IF_CLEANER && !c->memory->asked_cleaner && !blocked;
+  if (ask && is_claimed(c, check->about) &&
+      (!conform_new_world(c) || !conform_learn_cleaner(c)))
+    return;
   if (!is_claimed(c, check->about)) {
     c->outcome = WEIR_CONFORM_NOT_CLAIMED;
   } else if (blocked) {

@@ -59,7 +59,7 @@ typedef struct conform_memory {
   bool failed;
   char reason[1024];
   /* what scripts found out */
-  bool has_cleaner, cannot_cut;
+  bool asked_cleaner, has_cleaner, cannot_cut;
   char leak[64]; /* where a secret stood first; "": nowhere */
   weir_contract contract;
   conform_store store;
@@ -271,6 +271,8 @@ void conform_check_create(conform *c);
 void conform_check_no_io(conform *c);
 void conform_check_intent(conform *c);
 void conform_check_session(conform *c);
+/* Asks a sink for its cleaner, as the session does. */
+bool conform_learn_cleaner(conform *c);
 void conform_check_prepare_again(conform *c);
 void conform_check_close_anywhere(conform *c);
 void conform_check_release_anywhere(conform *c);

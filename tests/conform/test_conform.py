@@ -128,6 +128,19 @@ def test_nothing_is_certified_unseen(weir, tmp_path):
     assert "not_shown    commit/fenced" in done.stdout and "kill/" not in done.stdout
 
 
+@pytest.mark.parametrize("only", ["cleaner", "live", "cleaned-twice"])
+def test_a_claim_stands_without_the_checks_before(weir, quick_path, only):
+    """That a sink has a cleaner is known when nothing but the cleaner's checks is asked for."""
+    (quick_path / "options.yaml").write_text("path: out\nformat: ndjson\n")
+    arguments = ["--config", "options.yaml", "--count", "cat out/* 2>/dev/null | wc -l", "--json", "--only", only]
+    report, wrong = verdict(weir("conform", "file", *arguments, cwd=quick_path))
+    asked = {c["outcome"] for c in report["checks"] if only in (c["group"], c["name"])}
+    assert asked == {"passed"} and wrong == []
+    (quick_path / "none.yaml").write_text("{}\n")
+    report, _ = verdict(weir("conform", "blackhole", "--config", "none.yaml", "--json", "--only", only, cwd=quick_path))
+    assert {c["outcome"] for c in report["checks"] if only in (c["group"], c["name"])} == {"not_claimed"}
+
+
 @pytest.mark.parametrize(
     "arguments, told",
     [
