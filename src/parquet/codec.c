@@ -164,7 +164,8 @@ static size_t store_snappy(const uint8_t *data, size_t size, uint8_t *out) {
 
 weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
                         weir_error *err) {
-  if (codec->id == PARQUET_GZIP || size > INT32_MAX) {
+  bool too_large = size > (codec->id == PARQUET_ZSTD ? ZSTD_FRAME_MAX : INT32_MAX);
+  if (codec->id == PARQUET_GZIP || too_large) {
     return codec_compress(codec, data, size, err);
   }
   BASE_TRY(parquet_reserve(&codec->out, size + size / 255 + 32, err));
@@ -177,6 +178,7 @@ weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
 
 weir_status codec_huffman(parquet_codec *codec, const uint8_t *data, size_t size,
                           size_t head, weir_error *err) {
+  if (size > ZSTD_FRAME_MAX) return codec_compress(codec, data, size, err);
   codec->head.size = 0;
   if (head > 0) {
     BASE_TRY(codec_compress(codec, data, head, err));

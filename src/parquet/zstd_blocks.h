@@ -11,7 +11,10 @@
 
 enum {
   ZSTD_BLOCK_MAX = 128 << 10, /* 3.1.1.2: Block_Maximum_Size */
-  ZSTD_CODE_MAX = 11          /* 4.2.1: Max_Number_of_Bits */
+  /* 3.1.1.1.2: a single segment's window is its content. Decoders need not have windows of more than 8 MiB,
+   * and those that stream, as parquet-rs and parquet-java do, end at 128 MiB. */
+  ZSTD_FRAME_MAX = 8 << 20,
+  ZSTD_CODE_MAX = 11 /* 4.2.1: Max_Number_of_Bits */
 };
 
 /* A Huffman code, kept from block to block and from frame to frame while it serves. */
@@ -25,6 +28,7 @@ typedef struct zstd_code {
 
 void zstd_code_done(zstd_code *code);
 
+/* All take `size` of at most ZSTD_FRAME_MAX. */
 size_t zstd_blocks_bound(size_t size);
 /* A frame of raw blocks; returns its size. */
 size_t zstd_blocks_store(const uint8_t *data, size_t size, uint8_t *out);

@@ -70,6 +70,41 @@ static void test_store(void **unused) {
   free(back);
 }
 
+/* Whether a decoder with a window of 8 MiB (RFC 8878, 3.1.1.1.2) reads the frame as it comes. */
+static bool streams(const base_buf *frame, uint8_t *back, const uint8_t *data,
+                    size_t size) {
+  ZSTD_DCtx *decoder = ZSTD_createDCtx();
+  assert_false(ZSTD_isError(ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, 23)));
+  ZSTD_inBuffer in = {frame->data, 0, 0};
+  ZSTD_outBuffer out = {back, size, 0};
+  size_t left = 1;
+  while (left != 0 && !ZSTD_isError(left) && in.size < frame->size) {
+    in.size = frame->size - in.size < 4096 ? frame->size : in.size + 4096;
+    left = ZSTD_decompressStream(decoder, &out, &in);
+  }
+  ZSTD_freeDCtx(decoder);
+  return left == 0 && out.pos == size && memcmp(back, data, size) == 0;
+}
+
+static void test_large_pages_need_no_large_window(void **unused) {
+  (void)unused;
+  enum { LIMIT = 8 << 20 };
+  weir_error err = {0};
+  uint8_t *data = malloc(LIMIT + 1), *back = malloc(LIMIT + 1);
+  for (size_t i = 0; i <= LIMIT; i++) data[i] = (uint8_t)(i * 2654435761u >> 13) & 15;
+  parquet_codec codec;
+  assert_int_equal(codec_init(&codec, WEIR_PARQUET_ZSTD, 0, &err), WEIR_OK);
+  for (size_t size = LIMIT; size <= LIMIT + 1; size++) {
+    assert_int_equal(codec_store(&codec, data, size, &err), WEIR_OK);
+    assert_true(streams(&codec.out, back, data, size));
+    assert_int_equal(codec_huffman(&codec, data, size, 1000, &err), WEIR_OK);
+    assert_true(streams(&codec.out, back, data, size));
+  }
+  codec_done(&codec);
+  free(data);
+  free(back);
+}
+
 static void test_levels_are_checked(void **unused) {
   (void)unused;
   parquet_codec codec;
@@ -88,6 +123,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parse),
       cmocka_unit_test(test_store),
+      cmocka_unit_test(test_large_pages_need_no_large_window),
       cmocka_unit_test(test_levels_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
