@@ -201,11 +201,59 @@ static void test_heads(void **unused) {
   free(data);
 }
 
+/* A table of bytes to draw from, in which their shares are equal, fall by a power, or grow as Fibonacci's
+ * numbers do (codes far beyond 11 bits). The alphabets end around what a tree can tell. */
+static void fill_adversely(uint8_t *data, size_t size) {
+  static const unsigned alphabets[] = {1, 2, 3, 4, 16, 127, 128, 129, 130, 256};
+  enum { TABLE = 8192 };
+  uint8_t table[TABLE];
+  unsigned symbols = alphabets[next_random() % 10], kind = next_random() % 4;
+  unsigned base = next_random() % 2 ? 0 : next_random() % (257 - symbols);
+  double share = 1, before = 1, ratio = 0.3 + next_random() % 70 / 100.0;
+  size_t at = 0;
+  for (unsigned i = 0; at < TABLE; i++) {
+    double next = kind == 0 ? 1 : kind == 1 ? share / ratio : share + before;
+    size_t n = (size_t)share < TABLE - at ? (size_t)share : TABLE - at;
+    memset(table + at, (int)(base + i % symbols), n);
+    at += n;
+    before = share;
+    share = next < TABLE ? next : 1;
+  }
+  for (size_t i = 0; i < size; i++) data[i] = table[next_random() % TABLE];
+  /* Each byte of the alphabet once, wherever no sample may show it. */
+  if (kind == 3 && size > 0) {
+    for (unsigned i = 0; i < symbols; i++) {
+      data[next_random() % size] = (uint8_t)(base + i);
+    }
+  }
+}
+
+/* One code for all, as a writer has; a frame's parts are of different kinds and meet at any byte. */
+static void test_adverse(void **unused) {
+  (void)unused;
+  enum { ROUNDS = 600, LARGE = 40 };
+  uint8_t *data = malloc(ROOM);
+  zstd_code code = {0};
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    size_t count = sizeof(sizes) / sizeof(*sizes);
+    size_t size = sizes[next_random() % (round % (ROUNDS / LARGE) == 0 ? count : 25)];
+    size += next_random() % 4;
+    size_t cut = next_random() % 3 == 0 ? next_random() % (size + 1) : size;
+    fill_adversely(data, cut);
+    fill_adversely(data + cut, size - cut);
+    check_head(&code, data, size,
+               next_random() % 4 == 0 ? next_random() % (size + 1) : 0);
+  }
+  zstd_code_done(&code);
+  free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sizes),           cmocka_unit_test(test_long_codes),
       cmocka_unit_test(test_rare_bytes),      cmocka_unit_test(test_shrinks),
       cmocka_unit_test(test_changing_blocks), cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_adverse),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
