@@ -208,7 +208,7 @@ def ask(builds, finder, folder, mutation=None):
 
 def control(builds, finder):
     """A finder that fails without a change finds nothing."""
-    shown = ask(builds, finder, WORK / finder.replace(" ", "-").replace("/", "-"))
+    shown = ask(builds, finder, WORK / re.sub(r"[^\w.-]", "-", finder))
     if shown:
         raise Wrong(f"'{finder}' fails without a change: {shown}")
 

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 import pytest
-from harness import PACE, Case, killed
+from harness import PACE, Case, is_stopped, killed, wait_until
 from test_store_server import ServerCase, server  # noqa: F401: a fixture
 
 # The steps of a command that opens the store and writes one word.
@@ -149,15 +149,15 @@ def test_published_after_all(tmp_path, weir_faults_bin):
 @pytest.mark.parametrize("step", ["", "store.pin.after", "file.published.one", "file.published.synced"])
 def test_published_by_halves(step, tmp_path, weir_faults_bin):
     """The target shows the epoch and cannot finish publishing it, since some of its files were taken away: what is
-    still there is published, and the next run goes on."""
+    still there is published, nothing else is touched, and the next run goes on."""
     # Long enough for each writer to have rows in each epoch.
     case = Case(tmp_path, weir_faults_bin, writers=3, interval="40ms")
     case.kill("file.manifest.linked=kill@2")
     [item] = [item for item in look(case, "resolve")["unresolved"] if item["state"] == "decided"]
     attempt = item["attempt"]
     gone, *kept = [path for path in staged(case) if path.name.startswith(f"{attempt:012d}-")]
-    gone.unlink()
     assert kept
+    stray = gone.rename(gone.with_name(gone.name.replace(f"{attempt:012d}-", f"{1:012d}-")))
     stuck = case.run()
     assert stuck.returncode == 1 and "weir resolve" in stuck.stderr
     assert look(case, "verify", status=4)["sinks"]["lake"]["faults"]
@@ -166,6 +166,7 @@ def test_published_by_halves(step, tmp_path, weir_faults_bin):
     resolved = document(answer(case, attempt))["resolved"]
     assert [item["attempt"] for item in resolved] == [attempt]
     assert not look(case, "verify")["sinks"]["lake"]["faults"]
+    assert stray.exists()
     case.finish()
     assert {path.name for path in kept} <= {path.name for path in case.published()}
     rows, ids = rows_in(case)
@@ -197,12 +198,40 @@ def test_what_cannot_be_resolved(tmp_path, weir_faults_bin):
     for attempt, word in ((found[-1]["attempt"], "not decided"), (1, "was published"), (10**6, "no decided attempt")):
         said = answer(case, attempt)
         assert said.returncode == 2 and word in said.stderr, said.stderr
+    # Nor when the target cannot be asked: the store knows.
+    (case.folder / "out").rename(case.folder / "away")
+    said = answer(case, 1)
+    assert said.returncode == 2 and "was published" in said.stderr
+    (case.folder / "away").rename(case.folder / "out")
     assert "this is pipeline crash" in answer(case, 1, confirm="crush").stderr
     assert answer(case, "x").returncode == 2
     assert case.run(verb="resolve", arguments=("--sink", "lake")).returncode == 2
     assert case.run(verb="run", arguments=("--why", "so")).returncode == 2
     case.finish()
     case.check()
+
+
+def apart(folder, binary):
+    """Two sinks, each with a source of its own."""
+    case = Case(folder, binary, rows=1200, sources=2, sinks="lake pond")
+    text = case.pipeline.read_text()
+    lake, pond = text.replace("from: [orders, more]", "from: [orders]", 1), "from: [orders, more]"
+    case.pipeline.write_text(lake.replace(pond, "from: [more]"))
+    case.finish()
+    return case
+
+
+def test_what_has_no_rows_is_not_resolved(tmp_path, weir_faults_bin):
+    case = apart(tmp_path, weir_faults_bin)
+    case.grow()
+    case.kill("store.decide.after=kill@1")
+    [item] = [item for item in look(case, "resolve")["unresolved"] if item["state"] == "decided"]
+    assert item["sink"] == "pond"
+    said = answer(case, item["attempt"])
+    assert said.returncode == 2 and "no rows for sink lake" in said.stderr
+    case.finish()
+    case.check(rows=600)
+    case.check(first=600, rows=case.rows - 600, sink="pond")
 
 
 # ---- adopt -------------------------------------------------------------------------------------------
@@ -325,6 +354,10 @@ def put_back(case):
     assert case.run().returncode == 4
 
 
+def token_of(case):
+    return look(case, "status")["sinks"]["lake"]["cursor"]["token"]
+
+
 def test_a_target_that_was_put_back_too_far(tmp_path, weir_faults_bin):
     """Further than the store can fill it up: the rows behind the backup are read and delivered again."""
     case = Case(tmp_path, weir_faults_bin, rows=600)
@@ -333,13 +366,14 @@ def test_a_target_that_was_put_back_too_far(tmp_path, weir_faults_bin):
     for _ in range(12):
         case.grow()
         case.finish()
-    last = look(case, "status")["decided"]
+    last, token = (look(case, "status")["decided"], token_of(case))
     put_back(case)
     assert document(adopt(case, "--set-aside", "--dry-run"))["sinks"]["lake"]["rows"] == 600
     assert not list(tmp_path.glob("state.before-*"))
     assert document(adopt(case, "--set-aside"))["adopted"]
     goes_on(case)
-    assert look(case, "status")["decided"] > last  # no number is used twice
+    # No number is used twice, and whoever still runs with the old state is fenced.
+    assert look(case, "status")["decided"] > last and token_of(case) > token
 
 
 def test_a_state_that_needs_nothing_is_left_alone(tmp_path, weir_faults_bin):
@@ -387,11 +421,7 @@ def test_sinks_that_agree_and_sinks_that_do_not(tmp_path, weir_faults_bin):
 
 def test_a_sink_that_owes_nothing_since(tmp_path, weir_faults_bin):
     """It stands behind the other one, and nothing was read for it in between."""
-    case = Case(tmp_path, weir_faults_bin, rows=1200, sources=2, sinks="lake pond")
-    text = case.pipeline.read_text()
-    lake, pond = text.replace("from: [orders, more]", "from: [orders]", 1), "from: [orders, more]"
-    case.pipeline.write_text(lake.replace(pond, "from: [more]"))
-    case.finish()
+    case = apart(tmp_path, weir_faults_bin)
     case.grow()
     case.finish()
     lose_state(case)
@@ -402,6 +432,55 @@ def test_a_sink_that_owes_nothing_since(tmp_path, weir_faults_bin):
     case.check(rows=600)
     case.check(first=600, rows=case.rows - 600, sink="pond")
     look(case, "verify", "--deep")
+
+
+def test_a_target_that_lost_its_cursor(tmp_path, weir_faults_bin):
+    """One of two was emptied: neither the state nor the other target's record says what to do."""
+    case = Case(tmp_path, weir_faults_bin, rows=600, sinks="lake pond")
+    case.finish()
+    shutil.rmtree(tmp_path / "out/pond")
+    shutil.rmtree(tmp_path / "out/.weir/pond")
+    for arguments, word in (((), "do not agree with it"), (("--set-aside",), "between which there were rows")):
+        done = adopt(case, *arguments)
+        assert done.returncode == 4 and word in done.stderr, done.stderr
+    assert not list(tmp_path.glob("state.before-*"))
+
+
+def test_two_histories_do_not_agree(tmp_path, weir_faults_bin):
+    """The targets of two sinks stand at the same number, which two copies of a state gave to different epochs."""
+    case = Case(tmp_path, weir_faults_bin, rows=600, sinks="lake pond", interval="60s")
+    case.finish()
+    copy = case.copy_state("copy")
+    shutil.copytree(tmp_path / "out", tmp_path / "backup")
+    case.grow()
+    case.finish()
+    (tmp_path / "out").rename(tmp_path / "first")
+    (tmp_path / "backup").rename(tmp_path / "out")
+    case.run(verb="recover", arguments=copy)  # its token is another one from here on
+    case.finish(arguments=copy)
+    for name in ("lake", ".weir/lake"):
+        shutil.rmtree(tmp_path / "out" / name)
+        shutil.copytree(tmp_path / "first" / name, tmp_path / "out" / name)
+    lose_state(case)
+    done = adopt(case)
+    assert done.returncode == 4 and "do not agree" in done.stderr, done.stderr
+
+
+def test_a_target_that_moves_meanwhile(tmp_path, weir_faults_bin):
+    """Somebody goes on with the state that seemed to be lost while another one is made."""
+    case = Case(tmp_path, weir_faults_bin, rows=600)
+    case.finish()
+    case.state.rename(tmp_path / "kept")
+    process = case.start("store.lease.after=stop@1", verb="adopt")
+    wait_until(lambda: process.poll() is not None or is_stopped(process), "the lease")
+    case.grow()
+    case.finish(arguments=("--set", f"state={tmp_path / 'kept'}"))
+    done = case.go_on(process)
+    assert done.returncode == 4 and "moves on" in done.stderr, done.stderr
+    # The store of nothing is refused, as is a second history.
+    assert case.run().returncode == 4
+    case.finish(arguments=("--set", f"state={tmp_path / 'kept'}"))
+    case.check()
 
 
 def test_adopt_is_refused_beside_an_owner(case):

@@ -202,6 +202,20 @@ static void test_what_was_resolved_and_published_after_all(void **state) {
   bench_done(&b);
 }
 
+/* The word is about that attempt of this history alone. */
+static void test_another_history_of_what_was_resolved_is_a_conflict(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  for (uint64_t n = 1; n <= 2; n++) add(&h, n, WEIR_ATTEMPT_COMMIT, true);
+  see(&h, 1);
+  resolve(&h, "resolved:lake:2");
+  weir_cursor other = cursor_of(&h, 2);
+  other.digest[0]++;
+  observe(&b, &h, other);
+  expect_stop(&b, WEIR_E_CONFLICT, "ahead of the store");
+}
+
 /* The one way to let a sink go whose target is gone for good. */
 static void test_a_sink_whose_attempts_are_resolved_can_leave(void **state) {
   (void)state;
@@ -556,6 +570,7 @@ int main(void) {
       cmocka_unit_test(test_a_target_that_fell_back_is_refilled),
       cmocka_unit_test(test_what_was_resolved_is_not_owed),
       cmocka_unit_test(test_what_was_resolved_and_published_after_all),
+      cmocka_unit_test(test_another_history_of_what_was_resolved_is_a_conflict),
       cmocka_unit_test(test_a_sink_whose_attempts_are_resolved_can_leave),
       cmocka_unit_test(test_empties_owed_since_long_are_no_conflict),
       cmocka_unit_test(test_an_absent_cursor_where_one_was_seen_is_a_conflict),

@@ -331,6 +331,7 @@ static void test_resolve(void **state) {
   assert_memory_equal(found->data, "given-up", 8);
   assert_null(weir_store_resolved(s, "a", 77));
   assert_null(weir_store_resolved(s, "aa", 7));
+  assert_null(weir_store_resolved(s, "b", 7));
   assert_null(weir_store_resolved(s, "", 7));
   weir_store_state_free(s);
   assert_int_equal(weir_store_resolve(f->store, "a", 0, NULL, 0, &f->err),
@@ -375,6 +376,16 @@ static void test_adopt(void **state) {
   assert_memory_equal(s->positions[0].data, "p7", 2);
   weir_store_state_free(s);
   OK(weir_store_reserve(f->store, 10, NULL, 0, &f->err));
+}
+
+static void test_adopt_is_for_a_store_of_nothing(void **state) {
+  stores_fixture *f = *state;
+  weir_store_adoption from = {.struct_size = sizeof(from),
+                              .pipeline = STORES_PIPELINE,
+                              .token = 51,
+                              .last_attempt = 9};
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  assert_int_equal(weir_store_adopt(f->store, &from, &f->err), WEIR_E_INVALID_STATE);
 }
 
 static void test_a_broken_step_ends_the_store(void **state) {
@@ -424,6 +435,7 @@ int main(void) {
       EACH(test_pin),
       EACH(test_resolve),
       EACH(test_adopt),
+      EACH(test_adopt_is_for_a_store_of_nothing),
       EACH(test_a_broken_step_ends_the_store),
   };
   return cmocka_run_group_tests(tests, stores_start_server, stores_stop_server);
