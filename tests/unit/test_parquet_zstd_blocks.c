@@ -201,6 +201,25 @@ static void test_heads(void **unused) {
   free(data);
 }
 
+/* A block whose sample is like the one before, and whose other bytes all have codes of 11 bits: the kept code
+ * makes streams of 11/8 of the block before it is given up. */
+static void test_sample_that_misleads(void **unused) {
+  (void)unused;
+  uint8_t *data = malloc(ROOM);
+  zstd_code code = {0};
+  for (size_t i = 0; i < ROOM; i++) {
+    bool shown = i < ZSTD_BLOCK_MAX || i % 4096 < 64;
+    data[i] = (uint8_t)(shown ? __builtin_ctz(next_random() | 128)
+                              : 8 + (int)(next_random() % 20));
+  }
+  for (unsigned i = 0; i < 20; i++) data[1000 + i] = (uint8_t)(i + 8);
+  check(&code, data, ZSTD_BLOCK_MAX);
+  assert_int_equal(code.lengths[20], ZSTD_CODE_MAX);
+  assert_true(check(&code, data, ROOM) < ROOM * 5 / 8);
+  zstd_code_done(&code);
+  free(data);
+}
+
 /* A table of bytes to draw from, in which their shares are equal, fall by a power, or grow as Fibonacci's
  * numbers do (codes far beyond 11 bits). The alphabets end around what a tree can tell. */
 static void fill_adversely(uint8_t *data, size_t size) {
@@ -250,9 +269,13 @@ static void test_adverse(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),           cmocka_unit_test(test_long_codes),
-      cmocka_unit_test(test_rare_bytes),      cmocka_unit_test(test_shrinks),
-      cmocka_unit_test(test_changing_blocks), cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_long_codes),
+      cmocka_unit_test(test_rare_bytes),
+      cmocka_unit_test(test_shrinks),
+      cmocka_unit_test(test_changing_blocks),
+      cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_sample_that_misleads),
       cmocka_unit_test(test_adverse),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
