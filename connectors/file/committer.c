@@ -48,6 +48,12 @@ static weir_status take_over(void *state, const weir_call *call, const weir_name
   FILE_GOTO(status, file_commits_newest(&folders.commits, &newest, err));
   FILE_GOTO(status, file_claim_check(&p, ns, err)); /* K5 */
   status = file_publish_roll_forward(&folders, &newest, false, err);
+  /* As with a batch that is refused: no owner gets beyond it until somebody has looked. */
+  if (status == WEIR_E_CORRUPT) {
+    status = WEIR_E_CONFLICT;
+    if (err) err->code = status;
+    weir_error_prefix(err, status, "the epoch that it shows cannot be published in full");
+  }
 out:
   file_manifest_done(&newest);
   file_place_folders_done(&folders);

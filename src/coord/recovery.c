@@ -86,7 +86,9 @@ static weir_status take_over_failed(coord *c, coord_sink_state *s,
       !(error->flags & (WEIR_ERR_RETRIABLE | WEIR_ERR_IN_DOUBT)) ||
       s->take_over_failures >= TAKE_OVER_TRIES) {
     weir_error stop = *error;
-    weir_error_prefix(&stop, stop.code, "sink %s: its cursor could not be read", s->id);
+    weir_error_prefix(&stop, stop.code,
+                      "sink %s, when its target is taken over and its cursor read",
+                      s->id);
     coord_halt_now(c, &stop);
     return WEIR_OK;
   }

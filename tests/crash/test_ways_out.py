@@ -159,7 +159,8 @@ def test_published_by_halves(step, tmp_path, weir_faults_bin):
     assert kept
     stray = gone.rename(gone.with_name(gone.name.replace(f"{attempt:012d}-", f"{1:012d}-")))
     stuck = case.run()
-    assert stuck.returncode == 1 and "weir resolve" in stuck.stderr
+    assert stuck.returncode == 4 and "cannot be published in full" in stuck.stderr and "weir resolve" in stuck.stderr
+    assert case.run(verb="recover").returncode == 4
     assert look(case, "verify", status=4)["sinks"]["lake"]["faults"]
     said = answer(case, attempt, faults=f"{step}=kill@1" if step else "")
     assert killed(said) == bool(step)
