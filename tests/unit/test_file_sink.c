@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -227,6 +228,43 @@ static void rollback_drops_its_epoch_and_no_other(void **state) {
   file_attempt_done(&a);
   file_attempt_done(&b);
   file_attempt_done(&c);
+  file_rig_done(&rig);
+}
+
+/* How many files may be open is taken away and given back: what failed would go well the next time. */
+static struct rlimit no_more_files(void) {
+  struct rlimit before = {0}, none = {0};
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none.rlim_max = before.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  return before;
+}
+
+/* Nobody knows what of the batch is in which file. */
+static void an_epoch_that_failed_can_only_be_rolled_back(void **state) {
+  (void)state;
+  const weir_sink_ops *ops = &weir_file_sink_ops;
+  file_rig rig;
+  file_attempt failed = {0}, again = {0};
+  weir_bytes bytes = {0};
+  weir_error err = {0};
+  file_rig_init(&rig, below("orders"), NULL, NULL, 0);
+  file_rig_started(&rig);
+  file_rig_begin(&rig, 1, &failed);
+  const struct rlimit before = no_more_files();
+  assert_int_equal(file_rig_write(&rig, 0, 5, &err), WEIR_E_IO);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  assert_int_equal(file_rig_write(&rig, 0, 5, &err), WEIR_E_INVALID_STATE);
+  assert_non_null(strstr(err.message, "only be rolled back"));
+  assert_int_equal(ops->pre_commit(&rig.sink, NULL, 1, &bytes, &err),
+                   WEIR_E_INVALID_STATE);
+  assert_null(bytes.release);
+  assert_int_equal(ops->rollback_epoch(&rig.sink, NULL, 1, &err), WEIR_OK);
+  file_rig_epoch(&rig, 2, 1, 0, 5, &again);
+  must_commit(&rig, NULL, &again);
+  file_rig_expect_rows(rig.path, 5);
+  file_attempt_done(&failed);
+  file_attempt_done(&again);
   file_rig_done(&rig);
 }
 
@@ -510,6 +548,7 @@ int main(void) {
       file_test(rolls_by_size),
       file_test(hooks_out_of_order_are_refused),
       file_test(rollback_drops_its_epoch_and_no_other),
+      file_test(an_epoch_that_failed_can_only_be_rolled_back),
       file_test(cleaner_works_from_the_intent_alone),
       file_test(cleaner_without_an_intent),
       file_test(without_an_intent_a_decided_attempt_is_left_alone),
