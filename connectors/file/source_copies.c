@@ -143,13 +143,9 @@ static weir_status hold(file_scan *scan, file_item *item, weir_error *err) {
   weir_status status = WEIR_OK;
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));) {
     uint32_t hash = file_name_hash(name);
-    for (size_t i = file_index_find(&scan->known_names, hash, 0);
-         file_index_has(&scan->known_names, i, hash, 0); i++) {
-      /* it may be there yet, and this be its copy */
-      const file_known *known = &scan->known[scan->known_names.entries[i].at];
-      if (!known->taken && !known->gone && !known->item->seen.other)
-        item->seen.wait = true;
-    }
+    /* it may be there yet, and this be its copy, or this be it */
+    size_t missed = file_index_find(&scan->missed, hash, 0);
+    if (file_index_has(&scan->missed, missed, hash, 0)) item->seen.wait = true;
     for (size_t i = file_index_find(&scan->names, hash, 0);
          file_index_has(&scan->names, i, hash, 0); i++) {
       const file_item *other = &scan->now.items[scan->names.entries[i].at];

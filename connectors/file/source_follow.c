@@ -73,6 +73,7 @@ static void end(file_scan *scan) {
   file_index_done(&scan->names);
   file_index_done(&scan->bases);
   file_index_done(&scan->rotated);
+  file_index_done(&scan->missed);
 }
 
 /* ---- who is who */
@@ -94,9 +95,12 @@ static void match(file_scan *scan, file_item *item) {
   }
 }
 
-/* Moves a file that `path` does not name to the others. */
+/* A file that `path` does not name: ours when it is known as such, else none of ours until that is shown. */
 static weir_status add_aside(file_scan *scan, file_item *item, weir_error *err) {
+  const file_item *known =
+      item->seen.match ? scan->known[item->seen.match - 1].item : NULL;
   item->seen.aside = true;
+  item->seen.other = !known || known->seen.other || known->progress.flags & FILE_COPY;
   return file_list_add(&scan->now, item, err);
 }
 
@@ -120,8 +124,6 @@ static weir_status find_renamed(file_scan *scan, weir_error *err) {
       }
       known->taken = true;
       item.seen.match = k + 1;
-      item.seen.other =
-          known->item->seen.other || known->item->progress.flags & FILE_COPY;
       status = add_aside(scan, &item, err);
       free(item.path);
       if (status != WEIR_OK) return status;
@@ -174,7 +176,7 @@ static bool rotates(const file_scan *scan, const char *path) {
   return false;
 }
 
-/* What lies beside and looks like a rotation of ours; none of ours until that is shown. */
+/* What lies beside and looks like a rotation of ours; or ours, moved to that name since the folder was read. */
 static weir_status find_rotations(file_scan *scan, weir_error *err) {
   char path[PATH_ROOM];
   size_t from = scan->now.n;
@@ -189,7 +191,6 @@ static weir_status find_rotations(file_scan *scan, weir_error *err) {
       there = !same_inode(&scan->now.items[j], &item); /* hard links */
     if (there && !has(&scan->inodes, item.inode, item.device)) {
       match(scan, &item);
-      item.seen.other = true;
       status = add_aside(scan, &item, err);
     }
     free(item.path);
@@ -343,28 +344,42 @@ static weir_status lose(const file_scan *scan, const file_item *item, const char
 static bool is_overwritten(const file_scan *scan, const file_item *item) {
   char name[PATH_ROOM];
   if (!(scan->known[item->seen.match - 1].item->progress.flags & FILE_DONE)) return false;
-  for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));) {
+  for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));)
     if (has(&scan->names, file_name_hash(name), 0)) return true;
-  }
   return false;
+}
+
+/* The copy may be a rotation of each name that the file had, and of those from which it was rotated itself. */
+static weir_status find_copy(file_scan *scan, const file_item *item, bool *found,
+                             weir_error *err) {
+  char name[PATH_ROOM];
+  const file_item *known = scan->known[item->seen.match - 1].item;
+  weir_status status = file_find_copy(scan, known->name, &known->progress, found, err);
+  if (status == WEIR_OK && !*found && item->name != known->name)
+    status = file_find_copy(scan, item->name, &known->progress, found, err);
+  for (size_t place = 0; status == WEIR_OK && !*found &&
+                         file_rotated_from(item->path, &place, name, sizeof(name));)
+    status = file_find_copy(scan, file_name_hash(name), &known->progress, found, err);
+  return status;
 }
 
 /* Files whose bytes were replaced: another one goes on for them, and they begin anew. */
 static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
   const file_item *known = scan->known[item->seen.match - 1].item;
   bool found = false;
-  weir_status status = file_find_copy(scan, known->name, &known->progress, &found, err);
-  if (status == WEIR_OK && !found && item->name != known->name)
-    status = file_find_copy(scan, item->name, &known->progress, &found, err);
+  weir_status status = find_copy(scan, item, &found, err);
   if (status != WEIR_OK) return status;
-  if (!found && !is_overwritten(scan, item)) {
-    if (known->seen.absent + 1 < FILE_ABSENT_MAX) {
-      item->seen.absent = known->seen.absent + 1;
-      item->seen.wait = true;
-      item->seen.state = FILE_KEPT;
-      item->progress = known->progress;
-      return WEIR_OK;
-    }
+  bool overwritten = !found && is_overwritten(scan, item);
+  /* What was renamed after it was cut looks the same, and the scan may have missed its copy. */
+  bool in_place = overwritten && item->name == known->name && known->seen.absent == 0;
+  if (!found && !in_place && known->seen.absent + 1 < FILE_ABSENT_MAX) {
+    item->seen.absent = known->seen.absent + 1;
+    item->seen.wait = true;
+    item->seen.state = FILE_KEPT;
+    item->progress = known->progress;
+    return WEIR_OK;
+  }
+  if (!found && !overwritten) {
     status = lose(scan, item, "was cut, and no copy of what was read is in its folder",
                   ": bring that copy back beside it, named as its rotation, or go on "
                   "without these rows with on_loss: skip",
@@ -385,6 +400,30 @@ static weir_status replace_all(file_scan *scan, weir_error *err) {
 }
 
 /* ---- what is not there */
+
+static weir_status index_missed(file_scan *scan, const file_item *item, weir_error *err) {
+  char name[PATH_ROOM];
+  weir_status status = file_index_add(&scan->missed, item->name, 0, 0, err);
+  for (size_t place = 0; status == WEIR_OK && item->path != NULL &&
+                         file_rotated_from(item->path, &place, name, sizeof(name));)
+    status = file_index_add(&scan->missed, file_name_hash(name), 0, 0, err);
+  return status;
+}
+
+/* The names, and those from which they were rotated, of files and bytes that this scan has not found. */
+static weir_status index_all_missed(file_scan *scan, weir_error *err) {
+  weir_status status = WEIR_OK;
+  for (size_t k = 0; status == WEIR_OK && k < scan->n_known; k++) {
+    const file_known *known = &scan->known[k];
+    if (!known->taken && !known->gone && !known->item->seen.other)
+      status = index_missed(scan, known->item, err);
+  }
+  for (size_t i = 0; status == WEIR_OK && i < scan->now.n; i++)
+    if (scan->now.items[i].seen.absent > 0)
+      status = index_missed(scan, &scan->now.items[i], err);
+  file_index_sort(&scan->missed);
+  return status;
+}
 
 static weir_status copy_to(file_list *list, const file_item *from, weir_error *err) {
   file_item item = *from;
@@ -456,6 +495,7 @@ weir_status file_follow_scan(const file_follow *follow, const file_list *files,
   if (status == WEIR_OK) status = judge_all(&scan, err);
   if (status == WEIR_OK) status = find_moved(&scan, err);
   if (status == WEIR_OK) status = replace_all(&scan, err);
+  if (status == WEIR_OK) status = index_all_missed(&scan, err);
   if (status == WEIR_OK) status = file_hold_copies(&scan, err);
   if (status == WEIR_OK) status = miss_all(&scan, &left, err);
   for (size_t i = 0; status == WEIR_OK && i < scan.now.n; i++) {

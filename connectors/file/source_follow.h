@@ -72,6 +72,8 @@ typedef struct file_scan {
   file_index
       bases; /* (name, 0): what files that were followed out of `path` were called */
   file_index rotated; /* (name, 0) -> now, for what may be a rotation of that name */
+  file_index
+      missed; /* (name, 0): of what a rotation may hold that was not found where it was */
 } file_scan;
 
 /* Whether the file begins with the bytes of a progress. */

@@ -398,6 +398,26 @@ static void test_copy_over_the_last(void **state) {
   }
 }
 
+/* As when the folder is read while names move: the copy is seen only after the file that was cut has been
+ * rotated, too. */
+static void test_copy_seen_after_another_rotation(void **state) {
+  (void)state;
+  begin_log("app.log");
+  deliver("app.log", 0);
+  copy("app.log", "hidden");
+  cut("app.log");
+  folder_rename(folder, "app.log", "app.log.1");
+  put("app.log", "b1\n");
+  for (int i = 0; i < 2; i++) {
+    scan();
+    check_more("app.log@0");
+  }
+  folder_rename(folder, "hidden", "app.log.2");
+  add("app.log.2", "a3\n");
+  scan();
+  check_more("app.log.2@6 app.log@0");
+}
+
 static void test_cut_without_a_copy(void **state) {
   (void)state;
   begin_log("app.log");
@@ -576,6 +596,7 @@ int main(void) {
       IN_FOLDER(test_copied_and_removed),
       IN_FOLDER(test_cut_twice),
       IN_FOLDER(test_copy_over_the_last),
+      IN_FOLDER(test_copy_seen_after_another_rotation),
       IN_FOLDER(test_cut_without_a_copy),
       IN_FOLDER(test_removed),
       IN_FOLDER(test_saved_by_an_editor),
