@@ -13,6 +13,10 @@
 typedef struct file_encoder_config {
   const struct file_encoder_format *format;
   weir_parquet_options parquet;
+  struct {
+    size_t n;
+    char names[4096]; /* each with its NUL */
+  } bloom_filter;
   weir_ipc_writer_options arrow;
   struct {
     int32_t no_header;
@@ -58,7 +62,7 @@ weir_status file_encoder_parquet_only(const weir_options *options, const char *f
 weir_status file_encoder_plain_only(const weir_options *options, const char *format,
                                     weir_error *err);
 
-/* Reads format, compression, encodings, effort, csv. WEIR_E_INVALID_CONFIG where they do not go together. */
+/* Reads format, compression, encodings, effort, bloom_filter, csv. WEIR_E_INVALID_CONFIG where they do not go together. */
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err);
 

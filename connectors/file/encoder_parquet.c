@@ -3,6 +3,27 @@
 
 #include "encoder.h"
 
+/* The texts stay with the config, which outlives the options. */
+static weir_status configure_bloom_filter(const weir_options *options,
+                                          file_encoder_config *config, weir_error *err) {
+  size_t n = weir_options_count(options, "bloom_filter"), used = 0;
+  for (size_t i = 0; i < n; i++) {
+    const char *name = weir_options_item(options, "bloom_filter", i);
+    size_t size = strlen(name) + 1;
+    if (size > sizeof(config->bloom_filter.names) - used) {
+      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                            "%s: bloom_filter: the columns' names are longer than %zu "
+                            "bytes in all",
+                            weir_options_where(options),
+                            sizeof(config->bloom_filter.names));
+    }
+    memcpy(config->bloom_filter.names + used, name, size);
+    used += size;
+  }
+  config->bloom_filter.n = n;
+  return WEIR_OK;
+}
+
 static weir_status parquet_configure(const weir_options *options,
                                      file_encoder_config *config, weir_error *err) {
   weir_parquet_options *p = &config->parquet;
@@ -17,13 +38,22 @@ static weir_status parquet_configure(const weir_options *options,
       strcmp(encodings, "newest") == 0 ? WEIR_PARQUET_NEWEST : WEIR_PARQUET_COMPATIBLE;
   const char *effort = weir_options_string(options, "effort");
   p->effort = strcmp(effort, "small") == 0 ? WEIR_PARQUET_SMALL : WEIR_PARQUET_FAST;
+  return configure_bloom_filter(options, config, err);
+}
+
+static weir_status ask_bloom_filters(const file_encoder_config *config,
+                                     weir_parquet_writer *writer, weir_error *err) {
+  const char *name = config->bloom_filter.names;
+  for (size_t i = 0; i < config->bloom_filter.n; i++, name += strlen(name) + 1) {
+    weir_status status = weir_parquet_writer_bloom_filter(writer, name, err);
+    if (status) return weir_error_prefix(err, status, "bloom_filter");
+  }
   return WEIR_OK;
 }
 
-static weir_status parquet_check(const file_encoder_config *config, weir_schema *schema,
-                                 weir_error *err) {
-  (void)config;
-  return weir_parquet_schema_check(weir_schema_arrow(schema), err);
+static weir_status discard(void *ctx, const void *data, size_t size, weir_error *err) {
+  (void)ctx, (void)data, (void)size, (void)err;
+  return WEIR_OK;
 }
 
 static weir_status parquet_create(const file_encoder_config *config, weir_schema *schema,
@@ -32,7 +62,27 @@ static weir_status parquet_create(const file_encoder_config *config, weir_schema
   weir_parquet_writer *writer = NULL;
   weir_status status =
       weir_parquet_writer_new(schema, &config->parquet, out, ctx, &writer, err);
-  if (!status) *state = writer;
+  if (status) return status;
+  status = ask_bloom_filters(config, writer, err);
+  if (status) {
+    weir_parquet_writer_free(writer);
+    return status;
+  }
+  *state = writer;
+  return WEIR_OK;
+}
+
+static void parquet_free(void *state) {
+  weir_parquet_writer_free(state);
+}
+
+static weir_status parquet_check(const file_encoder_config *config, weir_schema *schema,
+                                 weir_error *err) {
+  weir_status status = weir_parquet_schema_check(weir_schema_arrow(schema), err);
+  if (status || config->bloom_filter.n == 0) return status;
+  void *state = NULL;
+  status = parquet_create(config, schema, discard, NULL, &state, err);
+  parquet_free(state);
   return status;
 }
 
@@ -54,10 +104,6 @@ static uint64_t parquet_pending(const void *state) {
 
 static weir_status parquet_finish(void *state, weir_error *err) {
   return weir_parquet_writer_finish(state, NULL, err);
-}
-
-static void parquet_free(void *state) {
-  weir_parquet_writer_free(state);
 }
 
 const file_encoder_format file_encoder_parquet = {

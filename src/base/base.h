@@ -125,6 +125,7 @@ weir_status base_sha256_final(base_sha256_stream *stream, uint8_t out[BASE_SHA25
 void base_sha256_done(base_sha256_stream *stream); /* zeroed struct ok */
 
 uint64_t base_xxh3(const void *data, size_t size, uint64_t seed);
+uint64_t base_xxh64(const void *data, size_t size, uint64_t seed);
 
 void base_hex_encode(const void *data, size_t size,
                      char *out); /* 2 * size characters and a NUL */

@@ -150,3 +150,7 @@ bool base_uuid_parse(const char *text, uint8_t out[BASE_UUID_SIZE]) {
   memcpy(out, uuid, sizeof(uuid));
   return true;
 }
+
+uint64_t base_xxh64(const void *data, size_t size, uint64_t seed) {
+  return XXH64(data, size, seed);
+}

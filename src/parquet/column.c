@@ -46,7 +46,8 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   column->choice = (parquet_choice){0};
   column->decided = column->numbered = column->closed = false;
   column->packed = column->compress = column->stored = column->literals = false;
-  column->unbounded = false;
+  column->unbounded = column->bloom_full = false;
+  base_buf_clear(&column->hashes);
   column->rows = column->levels = column->nulls = column->plain_bytes = 0;
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));
 }
@@ -63,6 +64,7 @@ void column_done(parquet_column *column) {
   base_buf_done(&column->open.offsets);
   base_buf_done(&column->records);
   base_buf_done(&column->bounds_bytes);
+  base_buf_done(&column->hashes);
   stats_done(&column->bounds);
   dict_done(&column->dict);
 }
@@ -70,7 +72,7 @@ void column_done(parquet_column *column) {
 uint64_t column_bytes(const parquet_column *column) {
   return column->pages.size + column->dictionary_page.size + column->open.values.size +
          column->open.offsets.size + column->open.valid.size + column->open.def.size +
-         column->open.rep.size +
+         column->open.rep.size + column->hashes.size +
          (column->dictionary_page.size == 0 ? column->dict.values.size : 0);
 }
 
@@ -272,7 +274,28 @@ weir_status column_append(parquet_column *column, parquet_context *ctx,
   return WEIR_OK;
 }
 
+weir_status column_hash(parquet_column *column, const parquet_values *values,
+                        weir_error *err) {
+  if (!column->bloom || column->bloom_full) return WEIR_OK;
+  column->bloom_full =
+      values->n > BLOOM_MAX_VALUES - column->hashes.size / sizeof(uint64_t);
+  if (column->bloom_full) return WEIR_OK;
+  return bloom_hash(values, column->leaf->width, &column->hashes, err);
+}
+
 weir_status column_finish(parquet_column *column, parquet_context *ctx, weir_error *err) {
   BASE_TRY(column_flush(column, ctx, err));
   return column->numbered ? page_write_dictionary(column, ctx, err) : WEIR_OK;
+}
+
+weir_status column_put_bloom(parquet_column *column, base_buf *out, weir_error *err) {
+  if (!column->bloom) return WEIR_OK;
+  if (column->numbered) {
+    parquet_values entries = dict_values(&column->dict);
+    BASE_TRY(column_hash(column, &entries, err));
+  }
+  size_t n = column->hashes.size / sizeof(uint64_t);
+  if (column->bloom_full || n == 0) return WEIR_OK;
+  const uint64_t *hashes = (const uint64_t *)(const void *)column->hashes.data;
+  return bloom_put(hashes, n, out, err);
 }

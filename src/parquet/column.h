@@ -3,6 +3,7 @@
 #ifndef WEIR_PARQUET_COLUMN_H
 #define WEIR_PARQUET_COLUMN_H
 
+#include "bloom.h"
 #include "choose.h"
 #include "codec.h"
 #include "dict.h"
@@ -27,6 +28,12 @@ typedef struct parquet_context {
   size_t page_rows, page_bytes;
   bool small;
 } parquet_context;
+
+/* The entries of a dictionary. */
+static inline parquet_values dict_values(const parquet_dict *dict) {
+  const uint32_t *offsets = (const uint32_t *)(const void *)dict->offsets.data;
+  return (parquet_values){dict->values.data, dict->width == 0 ? offsets : NULL, dict->n};
+}
 
 void context_done(parquet_context *ctx);
 
@@ -67,6 +74,9 @@ typedef struct parquet_column {
   bool unbounded;               /* a page with values has no bounds: no column index */
   uint64_t rows, levels, nulls; /* of finished pages */
   size_t rows_at_once;          /* of a nested column */
+  bool bloom;                   /* the chunk shall have a Bloom filter */
+  bool bloom_full;              /* it has too many values for one */
+  base_buf hashes;              /* of its values outside the dictionary */
   uint64_t plain_bytes;        /* finished pages with their headers, before compression */
   uint32_t encoding_pages[10]; /* data pages by encoding */
 } parquet_column;
@@ -90,6 +100,11 @@ weir_status column_number_rows(parquet_column *column, parquet_context *ctx,
                                bool *full, weir_error *err);
 /* Writes the open page and the dictionary's. */
 weir_status column_finish(parquet_column *column, parquet_context *ctx, weir_error *err);
+/* Keeps hashes of values outside the dictionary for the Bloom filter, where there shall be one. */
+weir_status column_hash(parquet_column *column, const parquet_values *values,
+                        weir_error *err);
+/* Appends the finished chunk's Bloom filter; nothing, when none is asked for or it has too many values. */
+weir_status column_put_bloom(parquet_column *column, base_buf *out, weir_error *err);
 /* Forgets the chunk; its memory goes back to the pool. */
 void column_clear(parquet_column *column, parquet_context *ctx);
 

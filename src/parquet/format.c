@@ -99,6 +99,19 @@ static const thrift_field size_rows[] = {
 static TYPE(size_type, C, "SizeStatistics", size_rows);
 #undef C
 
+/* Unions of one empty struct each: BLOCK, XXHASH, UNCOMPRESSED. */
+#define C parquet_only
+static const thrift_field only_rows[] = {SUB(1, C, kind, empty_type), END};
+static TYPE(only_type, C, "BloomFilterHeader union", only_rows);
+#undef C
+
+#define C parquet_bloom_header
+static const thrift_field bloom_header_rows[] = {
+    ROW(1, THRIFT_I32, C, num_bytes), SUB(2, C, algorithm, only_type),
+    SUB(3, C, hash, only_type), SUB(4, C, compression, only_type), END};
+TYPE(parquet_bloom_header_type, C, "BloomFilterHeader", bloom_header_rows);
+#undef C
+
 #define C parquet_column_meta
 static const thrift_field column_meta_rows[] = {
     ROW(1, THRIFT_I32, C, type),
@@ -112,6 +125,8 @@ static const thrift_field column_meta_rows[] = {
     ROW(11, THRIFT_I64, C, dictionary_page_offset),
     SUB(12, C, statistics, statistics_type),
     LIST_OF(13, C, encoding_stats, encoding_stats_type),
+    ROW(14, THRIFT_I64, C, bloom_filter_offset),
+    ROW(15, THRIFT_I32, C, bloom_filter_length),
     SUB(16, C, size_statistics, size_type),
     END};
 static TYPE_NEEDS(column_meta_type, C, "ColumnMetaData", column_meta_rows,

@@ -163,12 +163,24 @@ typedef struct parquet_size_statistics {
   int64_t unencoded_byte_array_data_bytes;
 } parquet_size_statistics;
 
+typedef struct parquet_only {
+  uint32_t has; /* 1 << 1: the one there is */
+  parquet_empty kind;
+} parquet_only;
+
+typedef struct parquet_bloom_header {
+  uint32_t has;
+  int32_t num_bytes;
+  parquet_only algorithm, hash, compression;
+} parquet_bloom_header;
+
 typedef struct parquet_column_meta {
   uint32_t has;
   int32_t type, codec;
   thrift_list encodings, path_in_schema, encoding_stats;
   int64_t num_values, total_uncompressed_size, total_compressed_size;
-  int64_t data_page_offset, dictionary_page_offset;
+  int64_t data_page_offset, dictionary_page_offset, bloom_filter_offset;
+  int32_t bloom_filter_length;
   parquet_statistics statistics;
   parquet_size_statistics size_statistics;
 } parquet_column_meta;
@@ -249,6 +261,7 @@ typedef struct parquet_column_index {
   int32_t boundary_order;
 } parquet_column_index;
 
+extern const thrift_type parquet_bloom_header_type;
 extern const thrift_type parquet_file_meta_type, parquet_row_group_type,
     parquet_page_header_type, parquet_offset_index_type, parquet_column_index_type,
     parquet_schema_element_type;

@@ -468,6 +468,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
   BASE_TRY(column->packed ? check_literals(column, ctx, err)
                           : decide_compression(column, ctx, piece, encoding, err));
+  if (numbers == NULL) BASE_TRY(column_hash(column, values, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));
   parquet_page_header header = {0};
   THRIFT_SET(&header, 5);
@@ -493,9 +494,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
 weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,
                                   weir_error *err) {
   const parquet_dict *dict = &column->dict;
-  parquet_values values = {dict->values.data,
-                           (const uint32_t *)(const void *)dict->offsets.data, dict->n};
-  if (dict->width != 0) values.offsets = NULL;
+  parquet_values values = dict_values(dict);
   BASE_TRY(parquet_reserve(&ctx->body, values_bound(column->leaf, &values, PARQUET_PLAIN),
                            err));
   uint8_t *end = put_plain(column->leaf, &values, ctx->body.data);

@@ -66,6 +66,8 @@ typedef struct written_chunk {
   size_t min_at, min_size, max_at, max_size; /* within writer->bounds */
   size_t columns_at, columns_size, offsets_at,
       offsets_size; /* indexes, within writer->indexes */
+  uint64_t bloom_at;
+  size_t bloom_size; /* with its header; 0: none */
 } written_chunk;
 
 typedef struct written_group {
@@ -88,6 +90,7 @@ struct weir_parquet_writer {
   base_buf groups;     /* written_group */
   base_buf chunks;     /* written_chunk, n_columns of each group */
   base_buf bounds;     /* bytes of chunks' statistics */
+  base_buf bloom;      /* a chunk's Bloom filter */
   base_buf indexes;    /* encoded column and offset indexes */
   base_buf metadata;   /* keys and values: each with a NUL */
   size_t *metadata_at; /* 2 * n: where key and value begin; SIZE_MAX: no value */
@@ -171,6 +174,28 @@ weir_status weir_parquet_writer_new(weir_schema *schema,
   return WEIR_OK;
 }
 
+weir_status weir_parquet_writer_bloom_filter(weir_parquet_writer *w, const char *name,
+                                             weir_error *err) {
+  if (w->rows > 0 || w->broken || w->finished) {
+    return weir_error_set(err, WEIR_E_INVALID_STATE, 0,
+                          "Parquet writer: Bloom filters are asked for before rows");
+  }
+  const arrow_node *root = arrow_schema_root(w->schema);
+  for (size_t i = 0; i < w->n_columns; i++) {
+    const parquet_leaf *leaf = &w->leaves[i];
+    if (strcmp(root->children[leaf->column].schema->name, name) != 0) continue;
+    const char *why = bloom_refusal(leaf);
+    if (why == NULL) {
+      w->columns[i].bloom = true;
+      return WEIR_OK;
+    }
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "column '%s' cannot have a Bloom filter: %s", name, why);
+  }
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "there is no column '%s' for a Bloom filter", name);
+}
+
 void weir_parquet_writer_free(weir_parquet_writer *w) {
   if (w == NULL) return;
   for (size_t i = 0; w->columns != NULL && i < w->n_columns; i++)
@@ -181,6 +206,7 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
   base_buf_done(&w->groups);
   base_buf_done(&w->chunks);
   base_buf_done(&w->bounds);
+  base_buf_done(&w->bloom);
   base_buf_done(&w->indexes);
   base_buf_done(&w->metadata);
   free(w->metadata_at);
@@ -252,6 +278,22 @@ static weir_status write_chunk(weir_parquet_writer *w, parquet_column *column,
   return WEIR_OK;
 }
 
+/* BloomFilter.md, "File Format": between row groups, or before the indexes at the end. */
+static weir_status write_blooms(weir_parquet_writer *w, weir_error *err) {
+  written_chunk *chunks = (written_chunk *)(void *)w->chunks.data;
+  chunks += w->chunks.size / sizeof(*chunks) - w->n_columns;
+  for (size_t i = 0; i < w->n_columns; i++) {
+    if (!w->columns[i].bloom) continue;
+    base_buf_clear(&w->bloom);
+    BASE_TRY(column_put_bloom(&w->columns[i], &w->bloom, err));
+    chunks[i].bloom_at = w->written;
+    chunks[i].bloom_size = w->bloom.size;
+    BASE_TRY(put(w, w->bloom.data, w->bloom.size, err));
+    column_clear(&w->columns[i], &w->context);
+  }
+  return WEIR_OK;
+}
+
 static weir_status write_group(weir_parquet_writer *w, weir_error *err) {
   if (w->group_rows == 0) return WEIR_OK;
   written_group group = {.rows = w->group_rows, .offset = w->written};
@@ -260,9 +302,10 @@ static weir_status write_group(weir_parquet_writer *w, weir_error *err) {
     BASE_TRY(column_finish(column, &w->context, err));
     group.plain_size += column->plain_bytes;
     BASE_TRY(write_chunk(w, column, err));
-    column_clear(column, &w->context);
+    if (!column->bloom) column_clear(column, &w->context);
   }
   group.size = w->written - group.offset;
+  BASE_TRY(write_blooms(w, err));
   BASE_TRY(base_buf_append(&w->groups, &group, sizeof(group), err));
   w->group_rows = 0;
   w->buffered = 0;
@@ -430,6 +473,12 @@ static void fill_chunk(const weir_parquet_writer *w, const parquet_leaf *leaf,
   if (chunk->numbered) {
     THRIFT_SET(meta, 11);
     meta->dictionary_page_offset = (int64_t)chunk->offset;
+  }
+  if (chunk->bloom_size > 0) {
+    THRIFT_SET(meta, 14);
+    THRIFT_SET(meta, 15);
+    meta->bloom_filter_offset = (int64_t)chunk->bloom_at;
+    meta->bloom_filter_length = (int32_t)chunk->bloom_size;
   }
   fill_statistics(w, chunk, &meta->statistics);
 }

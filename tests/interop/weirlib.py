@@ -75,6 +75,7 @@ def _load():
         "weir_batch_unref": [pointer],
         "weir_parquet_options_init": [ctypes.POINTER(Options)],
         "weir_parquet_writer_new": [pointer, ctypes.POINTER(Options), WRITE, pointer, ctypes.POINTER(pointer), error],
+        "weir_parquet_writer_bloom_filter": [pointer, ctypes.c_char_p, error],
         "weir_parquet_writer_write": [pointer, pointer, error],
         "weir_parquet_writer_finish": [pointer, ctypes.POINTER(Result), error],
         "weir_parquet_writer_free": [pointer],
@@ -125,7 +126,7 @@ class Batch:
 class Writer:
     """Collects the file in memory, or calls a write callback of its own."""
 
-    def __init__(self, schema, codec="zstd", metadata=(), callback=None, **options):
+    def __init__(self, schema, codec="zstd", metadata=(), callback=None, bloom_filter=(), **options):
         self.data, self.pointer = bytearray(), ctypes.c_void_p()
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
 
@@ -144,6 +145,8 @@ class Writer:
             setattr(given, name, value)
         check(LIB.weir_parquet_writer_new, self.schema.pointer, ctypes.byref(given), self._write, None,
               ctypes.byref(self.pointer))
+        for name in bloom_filter:
+            check(LIB.weir_parquet_writer_bloom_filter, self.pointer, name.encode())
 
     def write(self, batch):
         batch = batch if isinstance(batch, Batch) else Batch(self.schema, batch)
