@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/weir.h>
 
 #include "base/base.h"
+#include "store/store.h"
 #include "support/folder.h"
 #include "support/hooks.h"
 
@@ -119,6 +121,32 @@ static void test_a_failed_rollback_stops(void **state) {
       {0}};
   assert_int_equal(hooks_deliver(b, rules), WEIR_E_IO);
   assert_non_null(strstr(b->err.message, "rollback"));
+  hooks_assert_next_run_is_exact(b);
+}
+
+/* Protocol C9. Nothing else is written to the store meanwhile, which would find it out. */
+static void test_a_commit_is_not_repeated_without_the_lease(void **state) {
+  hooks_bench *b = *state;
+  weir_store *newer = NULL;
+  char folder[FOLDER_PATH + 32], lock[FOLDER_PATH + 64];
+  const probe_rule rules[] = {
+      {"commit_aggregated", NULL, 1, 1000, PROBE_FAIL, WEIR_E_IO, WEIR_ERR_RETRIABLE},
+      {0}};
+  snprintf(folder, sizeof(folder), "%s/weir-state/hooks", b->folder);
+  snprintf(lock, sizeof(lock), "%s/lock", folder);
+  hooks_start_over(b, "");
+  probe_rules(rules);
+  assert_int_equal(hooks_open(b), WEIR_OK);
+  int64_t deadline = base_deadline(HOOKS_SOON);
+  while (probe_calls("commit_aggregated") < 4 && base_clock_mono() < deadline)
+    base_sleep(BASE_NS_PER_MS);
+  assert_int_equal(unlink(lock), 0);
+  assert_int_equal(weir_store_open(folder, "hooks", &newer, &b->err), WEIR_OK);
+  int calls = probe_calls("commit_aggregated");
+  assert_int_equal(hooks_wait(b), WEIR_E_FENCED);
+  assert_in_range(probe_calls("commit_aggregated"), 4, calls + 1);
+  hooks_close(b);
+  weir_store_close(newer);
   hooks_assert_next_run_is_exact(b);
 }
 
@@ -506,6 +534,7 @@ int main(void) {
       TEST(test_bad_data_stops_at_once_and_says_so),
       TEST(test_five_failures_for_one_cause_stop),
       TEST(test_a_failed_rollback_stops),
+      TEST(test_a_commit_is_not_repeated_without_the_lease),
       TEST(test_an_abort_loses_what_an_ephemeral_source_gave_and_counts_it),
       TEST(test_an_ephemeral_source_that_ended_ends_again),
       TEST(test_changes_by_key_need_a_sink_that_applies_them),
