@@ -370,8 +370,10 @@ static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
   weir_status status = find_copy(scan, item, &found, err);
   if (status != WEIR_OK) return status;
   bool overwritten = !found && is_overwritten(scan, item);
-  /* What was renamed after it was cut looks the same, and the scan may have missed its copy. */
-  bool in_place = overwritten && item->name == known->name && known->seen.absent == 0;
+  /* What was renamed after it was cut looks the same, and the scan may have missed its copy; of a file of an
+   * earlier run nobody knows whether it waited for one. */
+  bool in_place = overwritten && item->name == known->name && known->path != NULL &&
+                  known->seen.absent == 0;
   if (!found && !in_place && known->seen.absent + 1 < FILE_ABSENT_MAX) {
     item->seen.absent = known->seen.absent + 1;
     item->seen.wait = true;

@@ -411,6 +411,7 @@ static void test_copy_seen_after_another_rotation(void **state) {
   for (int i = 0; i < 2; i++) {
     scan();
     check_more("app.log@0");
+    restart();
   }
   folder_rename(folder, "hidden", "app.log.2");
   add("app.log.2", "a3\n");
