@@ -50,8 +50,7 @@ static const weir_option sink_options[] = {
      "Effort of parquet: fast to write, or smaller files."},
     {"bloom_filter", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
      "Columns of parquet that get a Bloom filter in each row group, for queries that "
-     "look "
-     "for single values: 1 % of other values pass, at most 2 MiB each. Integers, "
+     "look for single values: 1 % of other values pass, at most 2 MiB each. Integers, "
      "decimals, dates, times, text and bytes, not nested."},
     {"csv.header", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL,
      "Each csv file begins with the columns' names."},

@@ -144,8 +144,7 @@ static weir_status hold(file_scan *scan, file_item *item, weir_error *err) {
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));) {
     uint32_t hash = file_name_hash(name);
     /* it may be there yet, and this be its copy, or this be it */
-    size_t missed = file_index_find(&scan->missed, hash, 0);
-    if (file_index_has(&scan->missed, missed, hash, 0)) item->seen.wait = true;
+    if (file_index_holds(&scan->missed, hash, 0)) item->seen.wait = true;
     for (size_t i = file_index_find(&scan->names, hash, 0);
          file_index_has(&scan->names, i, hash, 0); i++) {
       const file_item *other = &scan->now.items[scan->names.entries[i].at];

@@ -145,14 +145,11 @@ static weir_status index_now(file_scan *scan, weir_error *err) {
   return status;
 }
 
-static bool has(const file_index *index, uint64_t a, uint64_t b) {
-  return file_index_has(index, file_index_find(index, a, b), a, b);
-}
-
 /* Whether some file of ours is or was called so. */
 static bool is_named(const file_scan *scan, uint32_t name) {
-  return has(&scan->names, name, 0) || has(&scan->known_names, name, 0) ||
-         has(&scan->bases, name, 0);
+  return file_index_holds(&scan->names, name, 0) ||
+         file_index_holds(&scan->known_names, name, 0) ||
+         file_index_holds(&scan->bases, name, 0);
 }
 
 static weir_status index_bases(file_scan *scan, weir_error *err) {
@@ -189,7 +186,7 @@ static weir_status find_rotations(file_scan *scan, weir_error *err) {
     if (status != WEIR_OK) return status;
     for (size_t j = from; there && j < scan->now.n; j++)
       there = !same_inode(&scan->now.items[j], &item); /* hard links */
-    if (there && !has(&scan->inodes, item.inode, item.device)) {
+    if (there && !file_index_holds(&scan->inodes, item.inode, item.device)) {
       match(scan, &item);
       status = add_aside(scan, &item, err);
     }
@@ -345,7 +342,7 @@ static bool is_overwritten(const file_scan *scan, const file_item *item) {
   char name[PATH_ROOM];
   if (!(scan->known[item->seen.match - 1].item->progress.flags & FILE_DONE)) return false;
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));)
-    if (has(&scan->names, file_name_hash(name), 0)) return true;
+    if (file_index_holds(&scan->names, file_name_hash(name), 0)) return true;
   return false;
 }
 

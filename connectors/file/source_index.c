@@ -49,3 +49,7 @@ size_t file_index_find(const file_index *index, uint64_t a, uint64_t b) {
 bool file_index_has(const file_index *index, size_t i, uint64_t a, uint64_t b) {
   return i < index->n && index->entries[i].a == a && index->entries[i].b == b;
 }
+
+bool file_index_holds(const file_index *index, uint64_t a, uint64_t b) {
+  return file_index_has(index, file_index_find(index, a, b), a, b);
+}

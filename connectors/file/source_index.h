@@ -26,4 +26,6 @@ void file_index_sort(file_index *index);
 /* The first entry of a key; those after it are its while file_index_has. */
 size_t file_index_find(const file_index *index, uint64_t a, uint64_t b);
 bool file_index_has(const file_index *index, size_t i, uint64_t a, uint64_t b);
+/* Whether there is an entry of that key. */
+bool file_index_holds(const file_index *index, uint64_t a, uint64_t b);
 #endif

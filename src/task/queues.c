@@ -28,8 +28,8 @@ void task_actor_add(task_actor *actor, uint32_t lane, const task_item *item) {
   pthread_mutex_lock(&actor->lock);
   task_queue_push(&actor->queues[lane], item);
   pthread_mutex_unlock(&actor->lock);
-  pthread_cond_signal(
-      &actor->wake); /* not under the lock, which the woken thread takes first */
+  /* Not under the lock, which the woken thread takes first. */
+  pthread_cond_signal(&actor->wake);
 }
 
 void task_actor_set_lane(task_actor *actor, uint32_t lane, task_lane *producer) {
