@@ -9,7 +9,9 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 # Asserts stay on in release: none of these sets NDEBUG.
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
-if(WEIR_SANITIZE)
+if(WEIR_COVERAGE)
+  set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
+elseif(WEIR_SANITIZE)
   set(CMAKE_C_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 else()
   set(CMAKE_C_FLAGS_DEBUG "-Og -g3")
@@ -26,7 +28,7 @@ target_compile_definitions(weir_options INTERFACE _GNU_SOURCE)
 target_compile_options(weir_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wvla
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes;-Wold-style-definition>
-  -fno-common -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+  -fno-common)
 if(WEIR_FAULTS)
   target_compile_definitions(weir_options INTERFACE WEIR_FAULTS=1)
 endif()
@@ -36,6 +38,12 @@ endif()
 if(WEIR_SANITIZE)
   target_compile_options(weir_options INTERFACE -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(weir_options INTERFACE -fsanitize=${WEIR_SANITIZE})
+endif()
+if(WEIR_COVERAGE)
+  target_compile_options(weir_options INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(weir_options INTERFACE --coverage)
+else()  # gcov looks for the sources where they were
+  target_compile_options(weir_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 endif()
 if(WEIR_FUZZ)
   # gcc is the compiler whose warnings count; clang of whatever version finds others.

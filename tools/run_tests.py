@@ -36,7 +36,8 @@ TIERS = {
     "power": [],
     "interop": [],
 }
-ON_DEMAND = {"bare": [], "fuzz": [], "mutations": [], "long": []}  # `long` is all of them and tests/long
+# `long` is all of them and tests/long
+ON_DEMAND = {"bare": [], "coverage": [], "fuzz": [], "mutations": [], "long": []}
 PYTEST_SECONDS = {"long": 3600, "bare": 3600}
 
 
@@ -140,6 +141,20 @@ def run_mutations(count, *arguments):
         count.failed += 1
 
 
+def run_coverage(count):
+    """The quick C tests once more, counted; then no room may be below its floor (tools/coverage.py)."""
+    if not build_preset("coverage", count):
+        return
+    build = ROOT / "build/coverage"
+    for old in build.rglob("*.gcda"):
+        old.unlink()
+    for label in ("unit", "sim-small", "conform"):
+        run_ctest("coverage", "coverage", label, count)
+    failed = run([sys.executable, "tools/coverage.py"])
+    count.failed += bool(failed)
+    count.passed += not failed
+
+
 def presets_of(tiers):
     """What has to be built for these tiers; Python tiers use release, and asan for its fault points."""
     wanted = {"release"}
@@ -192,6 +207,8 @@ def main():
             run_mutations(count, "--by", "sim")
         if tier in ("mutations", "long"):
             run_mutations(count)
+        if tier in ("coverage", "long"):
+            run_coverage(count)
         if tier == "long":
             run_pytest("bare", ROOT / "tests/bare", count)
         if count.passed + count.failed + count.skipped == 0:
