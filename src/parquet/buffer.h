@@ -37,17 +37,23 @@
 weir_status parquet_reserve(base_buf *buf, size_t size, weir_error *err);
 
 /* Blocks that one row group has finished with are kept for the next, so that a long file does not
- * ask the system for the same memory again and again. */
+ * ask the system for the same memory again and again. A rope begins with a small one; a pool that has
+ * handed out many large ones carves more from arenas, which the system can map as huge pages. */
 typedef struct parquet_block {
   struct parquet_block *next;
-  size_t size;
+  size_t size, room;
+  bool carved; /* part of an arena */
   uint8_t data[];
 } parquet_block;
 
-#define PARQUET_BLOCK_BYTES (32u * 1024u - sizeof(parquet_block))
+typedef struct parquet_arena {
+  struct parquet_arena *next;
+} parquet_arena;
 
 typedef struct parquet_pool {
-  parquet_block *free;
+  parquet_block *small, *large; /* free ones */
+  parquet_arena *arenas;
+  size_t large_made;
 } parquet_pool;
 
 typedef struct parquet_rope {
@@ -55,6 +61,7 @@ typedef struct parquet_rope {
   uint64_t size;
 } parquet_rope;
 
+/* All blocks must have been given back. */
 void parquet_pool_done(parquet_pool *pool);
 weir_status parquet_rope_append(parquet_rope *rope, parquet_pool *pool, const void *data,
                                 size_t size, weir_error *err);

@@ -52,11 +52,9 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));
 }
 
-void column_done(parquet_column *column) {
-  parquet_pool dropped = {0};
-  parquet_rope_clear(&column->dictionary_page, &dropped);
-  parquet_rope_clear(&column->pages, &dropped);
-  parquet_pool_done(&dropped);
+void column_done(parquet_column *column, parquet_context *ctx) {
+  parquet_rope_clear(&column->dictionary_page, &ctx->pool);
+  parquet_rope_clear(&column->pages, &ctx->pool);
   base_buf_done(&column->open.valid);
   base_buf_done(&column->open.def);
   base_buf_done(&column->open.rep);

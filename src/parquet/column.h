@@ -82,7 +82,8 @@ typedef struct parquet_column {
 } parquet_column;
 
 void column_init(parquet_column *column, const parquet_leaf *leaf);
-void column_done(parquet_column *column);
+/* Before context_done. */
+void column_done(parquet_column *column, parquet_context *ctx);
 
 /* Appends slots of the column's array. */
 weir_status column_append(parquet_column *column, parquet_context *ctx,

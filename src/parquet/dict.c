@@ -2,61 +2,13 @@
 #include "dict.h"
 
 #include <stdlib.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "hash.h"
 
 enum { SLOT_BITS_MIN = 10 };
-
-/* ---- hashing: multiply 64 x 64 -> 128 and fold, as wyhash does ---------------------------------- */
-
-#define MIX_A UINT64_C(0x9e3779b97f4a7c15)
-#define MIX_B UINT64_C(0xd1b54a32d192ed03)
-
-PARQUET_INLINE uint64_t mix(uint64_t a, uint64_t b) {
-  unsigned __int128 product = (unsigned __int128)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Multiplications of 64 bits, which vector units have; folding, since neighbours among floats differ in
- * patterns that a product alone keeps. */
-PARQUET_INLINE uint64_t hash_fixed(uint64_t value) {
-  value ^= value >> 32;
-  value *= MIX_A;
-  value ^= value >> 29;
-  return value * MIX_B;
-}
-
-static uint64_t hash_long(const uint8_t *p, size_t size) {
-  uint64_t h = size * MIX_A;
-  size_t left = size;
-  for (; left > 16; left -= 16, p += 16) {
-    h = mix(parquet_load64(p) ^ MIX_A ^ h, parquet_load64(p + 8) ^ MIX_B);
-  }
-  return mix(parquet_load64(p + left - 16) ^ MIX_A ^ h,
-             parquet_load64(p + left - 8) ^ MIX_B);
-}
-
-PARQUET_INLINE uint64_t load32(const uint8_t *p) {
-  uint32_t v;
-  memcpy(&v, p, sizeof(v));
-  return v;
-}
-
-PARQUET_INLINE uint64_t hash_bytes(const uint8_t *p, size_t size) {
-  uint64_t a, b;
-  if (size >= 8) {
-    if (size > 16) return hash_long(p, size);
-    a = parquet_load64(p);
-    b = parquet_load64(p + size - 8);
-  } else if (size >= 4) {
-    a = load32(p);
-    b = load32(p + size - 4);
-  } else if (size > 0) {
-    a = (uint64_t)p[0] << 16 | (uint64_t)p[size / 2] << 8 | p[size - 1];
-    b = 0;
-  } else {
-    a = b = 0;
-  }
-  return mix(a ^ MIX_A, b ^ MIX_B ^ size * MIX_A);
-}
 
 /* ---- table ------------------------------------------------------------------------------------ */
 
@@ -342,8 +294,8 @@ weir_status dict_map_fixed(parquet_dict *dict, const void *values, size_t n, uin
 
 /* ---- byte arrays ------------------------------------------------------------------------------ */
 
-/* A byte array as 16 bytes: up to 15 bytes themselves, zeros, and the length last; longer ones by hash
- * and length, so that equal keys still need a look at the bytes. */
+/* A byte array as 16 bytes: up to 15 bytes themselves, 0x80, zeros; longer ones by hash and length, so
+ * that equal keys still need a look at the bytes. The last byte of a short key is 0 or 0x80. */
 typedef struct bytes_key {
   uint64_t low, high;
 } bytes_key;
@@ -352,26 +304,41 @@ enum { KEY_SHORT = 15 };
 #define KEY_LONG (UINT64_C(0xff) << 56)
 
 PARQUET_INLINE uint64_t key_hash(bytes_key key) {
-  return mix(key.low ^ MIX_A, key.high ^ MIX_B);
+  return hash_fixed(key.low ^ key.high * MIX_B);
 }
 
-/* All but the first n bytes of eight are masked out. */
-PARQUET_INLINE uint64_t first_bytes(uint64_t v, size_t n) {
-  return n >= 8 ? v : v & ((UINT64_C(1) << (8 * n)) - 1);
+/* From KEY_SHORT - size on: which of 16 bytes belong to a value of `size`, and the 0x80 behind it. */
+static const uint8_t key_mask[31] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                     255, 255, 255, 255, 255, 255, 255};
+static const uint8_t key_end[31] = {[KEY_SHORT] = 0x80};
+
+/* Of up to 15 bytes with 16 that may be read. No branch on the size: it differs from value to value. */
+PARQUET_INLINE bytes_key short_key(const uint8_t *value, size_t size) {
+  const uint8_t *mask = key_mask + KEY_SHORT - size, *end = key_end + KEY_SHORT - size;
+#if defined(__SSE2__)
+  bytes_key key;
+  __m128i bytes = _mm_and_si128(_mm_loadu_si128((const __m128i *)(const void *)value),
+                                _mm_loadu_si128((const __m128i *)(const void *)mask));
+  bytes = _mm_or_si128(bytes, _mm_loadu_si128((const __m128i *)(const void *)end));
+  _mm_storeu_si128((__m128i *)(void *)&key, bytes);
+  return key;
+#else
+  return (bytes_key){
+      (parquet_load64(value) & parquet_load64(mask)) | parquet_load64(end),
+      (parquet_load64(value + 8) & parquet_load64(mask + 8)) | parquet_load64(end + 8)};
+#endif
 }
 
 PARQUET_INLINE bytes_key key_of(const uint8_t *value, size_t size, const uint8_t *end) {
-  uint8_t copy[16] = {0};
   if (PARQUET_UNLIKELY(size > KEY_SHORT)) {
     return (bytes_key){hash_bytes(value, size), KEY_LONG | size};
   }
-  if (PARQUET_UNLIKELY((size_t)(end - value) < sizeof(copy))) {
+  if (PARQUET_UNLIKELY((size_t)(end - value) < 16)) {
+    uint8_t copy[16] = {0};
     for (size_t i = 0; i < size; i++) copy[i] = value[i];
-    value = copy;
+    return short_key(copy, size);
   }
-  return (bytes_key){first_bytes(parquet_load64(value), size),
-                     first_bytes(parquet_load64(value + 8), size > 8 ? size - 8 : 0) |
-                         (uint64_t)size << 56};
+  return short_key(value, size);
 }
 
 static uint64_t entry_hash(const parquet_dict *dict, uint32_t entry) {
@@ -382,14 +349,20 @@ static uint64_t entry_hash(const parquet_dict *dict, uint32_t entry) {
   return key_hash(((const bytes_key *)(const void *)dict->keys.data)[entry]);
 }
 
-PARQUET_INLINE bool same_key(bytes_key a, bytes_key b) {
-  return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
+PARQUET_INLINE bool same_key(const bytes_key *a, const bytes_key *b) {
+#if defined(__SSE2__)
+  __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
+                                _mm_loadu_si128((const __m128i *)(const void *)b));
+  return _mm_movemask_epi8(same) == 0xffff;
+#else
+  return ((a->low ^ b->low) | (a->high ^ b->high)) == 0;
+#endif
 }
 
 static bool known_bytes(const parquet_dict *dict, uint32_t entry, bytes_key key,
                         const uint8_t *value) {
-  if (!same_key(((const bytes_key *)(const void *)dict->keys.data)[entry], key))
-    return false;
+  const bytes_key *known = (const bytes_key *)(const void *)dict->keys.data + entry;
+  if (!same_key(known, &key)) return false;
   if (PARQUET_LIKELY(key.high < KEY_LONG)) return true;
   const uint32_t *at = (const uint32_t *)(const void *)dict->offsets.data + entry;
   return memcmp(dict->values.data + at[0], value, at[1] - at[0]) == 0;
@@ -415,18 +388,24 @@ static weir_status map_one_bytes(parquet_dict *dict, const uint8_t *value, size_
   return WEIR_OK;
 }
 
+PARQUET_CLONES
+static void find_entries(const uint32_t *slots, unsigned slot_bits, const bytes_key *keys,
+                         size_t n, uint32_t *indices) {
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = slots[slot_place(slot_bits, key_hash(keys[i]))];
+    indices[i] = slot - (slot != 0);
+  }
+}
+
 /* As map_hits: positions of the values that are not where they would be first, or are long. */
 static size_t map_hits_bytes(const parquet_dict *dict, const bytes_key *keys, size_t n,
                              uint32_t *indices, uint16_t *misses) {
   const bytes_key *known = (const bytes_key *)(const void *)dict->keys.data;
-  for (size_t i = 0; i < n; i++) {
-    uint32_t slot = dict->slots[slot_place(dict->slot_bits, key_hash(keys[i]))];
-    indices[i] = slot - (slot != 0);
-  }
+  find_entries(dict->slots, dict->slot_bits, keys, n, indices);
   size_t count = 0;
   for (size_t i = 0; i < n; i++) {
     misses[count] = (uint16_t)i;
-    count += !same_key(known[indices[i]], keys[i]) | (keys[i].high >= KEY_LONG);
+    count += !same_key(known + indices[i], keys + i) | (keys[i].high >= KEY_LONG);
   }
   return count;
 }
@@ -437,7 +416,7 @@ static weir_status map_bytes(parquet_dict *dict, const uint8_t *data,
   const uint8_t *end = data + offsets[n];
   for (size_t from = 0; from < n; from += MAP_BLOCK) {
     bytes_key keys[MAP_BLOCK];
-    uint16_t misses[MAP_BLOCK + 1] = {0};
+    uint16_t misses[MAP_BLOCK + 1];
     size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;
     const uint32_t *at = offsets + from;
     for (size_t i = 0; i < m; i++) keys[i] = key_of(data + at[i], at[i + 1] - at[i], end);
@@ -466,59 +445,4 @@ weir_status dict_map_bytes(parquet_dict *dict, const uint8_t *data,
   weir_status status = map_bytes(dict, data, offsets, n, indices, full, err);
   if (status == WEIR_OK && *full) take_back(dict, before);
   return status;
-}
-
-/* ---- sampling --------------------------------------------------------------------------------- */
-
-enum { SAMPLE_RUNS = 64, SAMPLE_RUN = 64, SAMPLE_SLOTS = 1 << 13 };
-
-typedef struct sample_slot {
-  uint32_t tag, count;
-} sample_slot;
-
-/* How often a hash, which stands for its value, was seen before. */
-static uint32_t sample_seen(sample_slot *slots, uint64_t hash) {
-  uint32_t tag = (uint32_t)hash | 1u;
-  size_t place = (size_t)(hash >> 51);
-  while (slots[place].tag != 0 && slots[place].tag != tag) {
-    place = (place + 1) & (SAMPLE_SLOTS - 1);
-  }
-  slots[place].tag = tag;
-  return slots[place].count++;
-}
-
-static uint64_t sample_hash(const void *values, const uint32_t *offsets, size_t width,
-                            size_t i) {
-  const uint8_t *bytes = values;
-  if (offsets != NULL) return hash_bytes(bytes + offsets[i], offsets[i + 1] - offsets[i]);
-  if (width == 8) return mix(parquet_load64(bytes + i * 8) ^ MIX_A, MIX_B);
-  if (width == 4) return mix(load32(bytes + i * 4) ^ MIX_A, MIX_B);
-  return hash_bytes(bytes + i * width, width);
-}
-
-dict_sample_result dict_sample(const void *values, const uint32_t *offsets, size_t width,
-                               size_t n) {
-  sample_slot slots[SAMPLE_SLOTS];
-  memset(slots, 0, sizeof(slots));
-  size_t runs = n <= SAMPLE_RUNS * SAMPLE_RUN ? 1 : SAMPLE_RUNS;
-  size_t run = runs == 1 ? n : SAMPLE_RUN;
-  dict_sample_result result = {.total = runs * run};
-  for (size_t r = 0; r < runs; r++) {
-    size_t from = r * (n / runs);
-    uint64_t before = 0;
-    for (size_t i = from; i < from + run; i++) {
-      uint64_t hash = sample_hash(values, offsets, width, i);
-      result.repeats += i > from && hash == before;
-      if (i == from || hash != before) {
-        uint32_t times = sample_seen(slots, hash);
-        result.distinct += times == 0;
-        result.once += times == 0;
-        result.once -= times == 1;
-        result.twice += times == 1;
-        result.twice -= times == 2;
-      }
-      before = hash;
-    }
-  }
-  return result;
 }

@@ -199,7 +199,7 @@ weir_status weir_parquet_writer_bloom_filter(weir_parquet_writer *w, const char 
 void weir_parquet_writer_free(weir_parquet_writer *w) {
   if (w == NULL) return;
   for (size_t i = 0; w->columns != NULL && i < w->n_columns; i++)
-    column_done(&w->columns[i]);
+    column_done(&w->columns[i], &w->context);
   free(w->columns);
   parquet_schema_done(&w->elements);
   context_done(&w->context);
