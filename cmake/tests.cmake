@@ -1,7 +1,8 @@
 # C tests: one executable per tests/TIER/test_*.c, each its own process with a time limit, labelled with
 # its tier. A file that holds the words "ctest: threads" gets that label too; ThreadSanitizer runs those.
 # "ctest: sim-small" marks a simulation that is quick enough for the sanitizers; "ctest: failing" brings an
-# allocator that fails when it is told to (tests/unit/failing/failing.h).
+# allocator that fails when it is told to (tests/unit/failing/failing.h), "ctest: failing calls" calls to the system
+# that do (calls.h).
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
   message(STATUS "cmocka is missing, so no C tests are built; './dev setup --test' installs it")
@@ -61,7 +62,10 @@ foreach(tier unit sim conform)
         list(APPEND labels ${mark})
       endif()
     endforeach()
-    if(marks MATCHES "ctest: failing")
+    if(marks MATCHES "ctest: failing calls")
+      target_sources(${name} PRIVATE tests/${tier}/failing/calls.c)
+      target_link_options(${name} PRIVATE LINKER:--wrap=dlsym)
+    elseif(marks MATCHES "ctest: failing")
       target_sources(${name} PRIVATE tests/${tier}/failing/failing.c)
     endif()
     set_tests_properties(${name} PROPERTIES

@@ -181,7 +181,9 @@ static weir_status pg_held(pg_store *store, const pg_who *who, weir_error *err) 
       err, WEIR_E_FENCED, WEIR_ERR_RETRIABLE,
       "checkpoint store %s: pipeline %s is run by %s; its lease expires "
       "in %.1f s unless it is renewed",
-      store->sql.path, store->pipeline, who->owner, (double)who->ms_left / 1000);
+      store->sql.path, store->pipeline,
+      who->found ? who->owner : "an instance that begins just now",
+      (double)who->ms_left / 1000);
 }
 
 /* Within the transaction: the row is there, expired, and locked. *lost: it had to be made, and must not

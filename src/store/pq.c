@@ -235,21 +235,29 @@ void pq_close(pq_session *s) {
 
 /* ---- asking and waiting ----------------------------------------------------------------------------- */
 
+/* The answer will not be waited for any more, so the session is over. */
+static weir_status pq_give_up(pq_session *s, const char *what, weir_error *err) {
+  s->lost = true;
+  return pq_fail(s, NULL, what, err);
+}
+
 /* Until all is sent and an answer is there. */
 static weir_status pq_wait(pq_session *s, const char *what, int64_t deadline,
                            weir_error *err) {
   for (;;) {
     int left = pq.PQflush(s->conn);
-    if (left < 0) return pq_fail(s, NULL, what, err);
+    if (left < 0) return pq_give_up(s, what, err);
     if (!left && !pq.PQisBusy(s->conn)) return WEIR_OK;
     int64_t now = base_clock_mono();
     if (now >= deadline) return pq_late(s, what, err);
     struct pollfd fd = {.fd = pq.PQsocket(s->conn),
                         .events = (short)(POLLIN | (left ? POLLOUT : 0))};
     int64_t ms = (deadline - now) / BASE_NS_PER_MS + 1;
-    if (poll(&fd, 1, ms > 60000 ? 60000 : (int)ms) < 0 && errno != EINTR)
+    if (poll(&fd, 1, ms > 60000 ? 60000 : (int)ms) < 0 && errno != EINTR) {
+      s->lost = true;
       return weir_error_errno(err, errno, "checkpoint store %s: cannot wait", s->where);
-    if (fd.revents && !pq.PQconsumeInput(s->conn)) return pq_fail(s, NULL, what, err);
+    }
+    if (fd.revents && !pq.PQconsumeInput(s->conn)) return pq_give_up(s, what, err);
   }
 }
 
@@ -345,9 +353,11 @@ weir_status pq_commit(pq_session *s, weir_error *err) {
   weir_status status =
       pq_answer(s, pq.PQsendQuery(s->conn, "COMMIT"), "COMMIT", &result, err);
   if (status) {
-    /* A server that still talks has undone it, and so has one that ended the session before COMMIT came:
-     * 25P03, idle_in_transaction_session_timeout. */
-    if (s->lost && strcmp(err->sqlstate, "25P03") != 0) err->flags |= WEIR_ERR_IN_DOUBT;
+    /* A server that refuses and still talks has undone it, and so has one that ended the session before
+     * COMMIT came: 25P03, idle_in_transaction_session_timeout. A failure without SQLSTATE is libpq's own, and
+     * says nothing of the server. */
+    bool undone = s->lost ? strcmp(err->sqlstate, "25P03") == 0 : *err->sqlstate;
+    if (!undone) err->flags |= WEIR_ERR_IN_DOUBT;
     return status;
   }
   bool done = strcmp(pq.PQcmdStatus(result), "COMMIT") == 0;

@@ -317,12 +317,13 @@ out:
 
 static weir_status open_owned(sq_store *store, const char *folder, const char *pipeline,
                               weir_error *err) {
-  struct stat st;
+  struct stat st = {0};
   BASE_TRY(store_folder_own(folder, &store->lock_fd, err));
   if (WEIR_FAULT("store.open.locked"))
     return base_io_error(err, EIO, "open", store->sql.path);
-  if (stat(store->sql.path, &st) || st.st_size == 0)
-    BASE_TRY(open_create(folder, store->sql.path, pipeline, err));
+  if (stat(store->sql.path, &st) && errno != ENOENT)
+    return base_io_error(err, errno, "look at", store->sql.path);
+  if (st.st_size == 0) BASE_TRY(open_create(folder, store->sql.path, pipeline, err));
   BASE_TRY(open_connect(store, store->sql.path, SQLITE_OPEN_READWRITE, err));
   BASE_TRY(open_check_format(store, err));
   BASE_TRY(open_set_wal(store, err));
