@@ -145,7 +145,7 @@ void cli_format_bytes(double bytes, char *buf, size_t size);
 
 /* What the progress line and the summary need of a pipeline's stats. */
 typedef struct cli_run_stats {
-  uint64_t rows, bytes, epochs;
+  uint64_t rows, bytes, epochs, letters;
   double seconds;
   char sinks[512];  /* "; lake at 12, log at 11", or "" */
   char *run_json;   /* the document of `run --json`; free() */
@@ -155,6 +155,8 @@ typedef struct cli_run_stats {
 weir_status cli_run_stats_read(weir_pipeline *pipeline, cli_run_stats *out,
                                weir_error *err);
 void cli_run_stats_done(cli_run_stats *stats);
+/* ", 3 dead letters", or "" */
+const char *cli_format_letters(uint64_t n, char buf[48]);
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 

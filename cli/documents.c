@@ -48,6 +48,12 @@ const char *cli_format_count(uint64_t n, const char *one, const char *many,
   return buf;
 }
 
+const char *cli_format_letters(uint64_t n, char buf[48]) {
+  buf[0] = 0;
+  if (n) snprintf(buf, 48, ", %" PRIu64 " dead letter%s", n, n == 1 ? "" : "s");
+  return buf;
+}
+
 void cli_format_bytes(double bytes, char *buf, size_t size) {
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   size_t unit = 0;
@@ -96,6 +102,7 @@ weir_status cli_run_stats_read(weir_pipeline *pipeline, cli_run_stats *out,
   stats.rows = number(run, "rows");
   stats.bytes = number(run, "bytes");
   stats.epochs = number(run, "epochs");
+  stats.letters = number(run, "dead_letters");
   stats.seconds = yyjson_get_num(yyjson_obj_get(run, "seconds"));
   list_cursors(yyjson_obj_get(run, "sinks"), stats.sinks, sizeof(stats.sinks));
   yyjson_mut_obj_remove_key(yyjson_mut_doc_get_root(rest), "run");

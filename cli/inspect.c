@@ -153,6 +153,8 @@ static void print_status(yyjson_val *root) {
     printf("%s, %s\n", cli_format_count(cli_number_of(item, "rows"), "row", "rows", rows),
            bytes);
   }
+  if (cli_number_of(root, "dead_letters"))
+    printf("dead letters: %llu\n", cli_number_of(root, "dead_letters"));
   fputs("sources:\n", stdout);
   yyjson_obj_foreach(yyjson_obj_get(root, "sources"), i, n, key, item) {
     char rows[48];

@@ -38,10 +38,10 @@ static int64_t now_ns(void) {
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* "12345 rows, 1000 rows/s, 1.2 MB/s, 12 epochs, last commit 0.4 s ago; lake at 12" */
+/* "12345 rows, 3 dead letters, 1000 rows/s, 1.2 MB/s, 12 epochs, last commit 0.4 s ago; lake at 12" */
 static void progress_text(const session *s, const cli_run_stats *stats, int64_t now,
                           char *buf, size_t size) {
-  char speed[32], rows[48], epochs[48], since[40] = "no commit yet";
+  char speed[32], rows[48], letters[48], epochs[48], since[40] = "no commit yet";
   double seconds = (double)(now - s->last_line) / NS_PER_S;
   if (seconds <= 0) seconds = 1;
   cli_format_bytes((double)(stats->bytes - s->last_bytes) / seconds, speed,
@@ -50,8 +50,9 @@ static void progress_text(const session *s, const cli_run_stats *stats, int64_t 
     snprintf(since, sizeof(since), "last commit %.1f s ago",
              (double)(now - s->last_commit) / NS_PER_S);
   }
-  snprintf(buf, size, "%s, %.0f rows/s, %s/s, %s, %s%s",
+  snprintf(buf, size, "%s%s, %.0f rows/s, %s/s, %s, %s%s",
            cli_format_count(stats->rows, "row", "rows", rows),
+           cli_format_letters(stats->letters, letters),
            (double)(stats->rows - s->last_rows) / seconds, speed,
            cli_format_count(stats->epochs, "epoch", "epochs", epochs), since,
            stats->sinks);
@@ -162,7 +163,7 @@ static weir_status wait_for_end(session *s, weir_error *err) {
 
 static void print_summary(const session *s, const cli_run_stats *stats, bool recover,
                           int status) {
-  char bytes[32], rows[48], epochs[48];
+  char bytes[32], rows[48], letters[48], epochs[48];
   const char *how = s->drain_until ? "stopped as asked; what was read is committed"
                                    : "all delivered and committed";
   if (status || s->args->progress == CLI_PROGRESS_NONE) return;
@@ -171,8 +172,9 @@ static void print_summary(const session *s, const cli_run_stats *stats, bool rec
     cli_logf(WEIR_LOG_INFO, s->name, "settled%s", stats->sinks);
     return;
   }
-  cli_logf(WEIR_LOG_INFO, s->name, "%s: %s, %s in %.1f s, %s%s", how,
-           cli_format_count(stats->rows, "row", "rows", rows), bytes, stats->seconds,
+  cli_logf(WEIR_LOG_INFO, s->name, "%s: %s%s, %s in %.1f s, %s%s", how,
+           cli_format_count(stats->rows, "row", "rows", rows),
+           cli_format_letters(stats->letters, letters), bytes, stats->seconds,
            cli_format_count(stats->epochs, "epoch", "epochs", epochs), stats->sinks);
 }
 

@@ -22,7 +22,8 @@ typedef struct file_source {
   bool infers;           /* as far as the options and files tell */
   bool follows;
   file_follow follow;
-  int64_t scan_at; /* when the folder is looked at next */
+  int64_t scan_at;                /* when the folder is looked at next */
+  const weir_bad_rows *set_aside; /* NULL: a bad row is an error */
 } file_source;
 
 /* Between two looks at a folder: so long, and so many times what the last one took of the processor. */
@@ -348,6 +349,7 @@ static weir_status make_reader(file_source *s, const weir_options *o,
       .slice = weir_options_given(o, "batch_rows"),
       .max_line = (uint64_t)weir_options_int(o, "max_line"),
       .stream = file_path_is_stream(weir_options_item(o, "path", 0)),
+      .set_aside = s->set_aside,
       .compression = compression_text(weir_options_string(o, "compression"))};
   weir_status status = find_format(o, files, &ro.format, err);
   if (status == WEIR_OK) status = csv_options(o, files, &ro, err);
@@ -532,7 +534,9 @@ static weir_status scan_from(file_source *s, const weir_bytes *position,
 static weir_status open_source(weir_source *source, const weir_call *call,
                                const weir_options *o, const weir_bytes *position,
                                weir_error *err) {
-  file_source *s = source->state, fresh = {.host = s->host, .inferred = s->inferred};
+  file_source *s = source->state,
+              fresh = {
+                  .host = s->host, .inferred = s->inferred, .set_aside = s->set_aside};
   file_list missing = {0};
   bool follow = weir_options_bool(o, "follow");
   weir_status status = file_source_list(o, &fresh.files, &missing, err);
@@ -635,7 +639,10 @@ static weir_status read_batch(weir_source *source, const weir_call *call, int32_
     int32_t got = 0;
     weir_status status = read_file(s, call, &got, out, err);
     if (status != WEIR_OK) return status;
-    if (got == WEIR_READ_END && weir_call_cancelled(call)) got = WEIR_READ_NOTHING;
+    /* What was set aside in one file does not wait for what the next one has. */
+    bool aside = file_reader_take_set_aside(s->reader);
+    if (got == WEIR_READ_END && (aside || weir_call_cancelled(call)))
+      got = WEIR_READ_NOTHING;
     if (got != WEIR_READ_END) {
       *what = got;
       return WEIR_OK;
@@ -660,6 +667,14 @@ static weir_status use_schema(weir_source *source, weir_schema *schema, weir_err
   file_source *s = source->state;
   weir_schema_unref(s->inferred);
   s->inferred = weir_schema_ref(schema);
+  return WEIR_OK;
+}
+
+static weir_status set_aside(weir_source *source, const weir_bad_rows *to,
+                             weir_error *err) {
+  (void)err;
+  file_source *s = source->state;
+  s->set_aside = to;
   return WEIR_OK;
 }
 
@@ -693,4 +708,5 @@ const weir_source_ops weir_file_source_ops = {
     .schema_is_inferred = schema_is_inferred,
     .use_schema = use_schema,
     .describe_position = file_position_describe,
+    .set_aside = set_aside,
 };

@@ -127,9 +127,15 @@ weir_status file_position_read(const weir_bytes *position, file_list *out,
 weir_status file_position_match(file_list *listed, file_list *known, weir_error *err);
 
 /* A decoder of one of the formats that are rows of text, behind one set of verbs; they are those of
- * <weir/ndjson.h> and <weir/csv.h>. */
+ * <weir/ndjson.h> and <weir/csv.h>. Where bad rows are set aside, feeding goes on behind each. */
 typedef struct file_rows file_rows;
 struct file_reader_options;
+/* The rows that were set aside since this was last asked, which is reset with it. */
+size_t file_rows_set_aside(file_rows *rows);
+/* So many are enough for one read: file_rows_feed has stopped for them. */
+bool file_rows_aside_full(const file_rows *rows);
+/* What the rows lie in; borrowed until it is set again. */
+void file_rows_set_part(file_rows *rows, const char *part);
 weir_status file_rows_new(const struct file_reader_options *options, file_rows **out,
                           weir_error *err);
 /* Whether rows of this schema can be read from ndjson or csv. */
@@ -164,8 +170,9 @@ typedef struct file_reader_options {
   uint64_t max_line;
   bool
       inferred; /* the schema is: new columns are bad data, as are values that do not fit */
-  const char *compression; /* the option; a text that outlives the reader */
-  weir_csv_options csv;    /* texts borrowed until the reader is made */
+  const weir_bad_rows *set_aside; /* NULL: a bad row is an error; outlives the reader */
+  const char *compression;        /* the option; a text that outlives the reader */
+  weir_csv_options csv;           /* texts borrowed until the reader is made */
 } file_reader_options;
 
 /* The schema of rows that come without one, from the first 20480 rows or 8 MiB of the first 16 files. */
@@ -184,7 +191,9 @@ void file_reader_set_block(size_t size);
 bool file_reader_is_open(const file_reader *reader);
 /* With `follow`: the file is not what was listed any more; nothing went out. */
 #define FILE_READ_CHANGED 100
-/* WEIR_READ_BATCH, WEIR_READ_NOTHING when the call is over, WEIR_READ_END once the file is done: it is
+/* Whether rows were set aside since this was last asked. */
+bool file_reader_take_set_aside(file_reader *reader);
+/* WEIR_READ_BATCH, WEIR_READ_NOTHING when the call is over or has only set rows aside, WEIR_READ_END once the file is done: it is
  * closed then. After a failure it is closed too, with its progress as before the call. */
 weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t *what,
                              weir_batch **out, weir_error *err);

@@ -39,6 +39,7 @@ struct file_reader {
   /* IPC */
   weir_ipc_reader *ipc;
   weir_batch *held; /* a batch of which rows from progress.row on are left */
+  bool set_aside;   /* rows, in the last call of file_reader_next */
 };
 
 static bool is_counted(file_format format) {
@@ -90,6 +91,12 @@ void file_reader_free(file_reader *reader) {
 
 bool file_reader_is_open(const file_reader *reader) {
   return reader->item != NULL;
+}
+
+bool file_reader_take_set_aside(file_reader *reader) {
+  bool any = reader->set_aside;
+  reader->set_aside = false;
+  return any;
 }
 
 /* What is wrong inside of a file is bad data, whatever its format calls it. */
@@ -310,6 +317,7 @@ static weir_status start_rows(file_reader *reader, file_item *item, weir_error *
   weir_status status = WEIR_OK;
   reader->start = reader->have = 0;
   reader->at_end = false;
+  file_rows_set_part(reader->rows, item->path);
   file_rows_reset(reader->rows, 0, 0);
   if (before > 0 && file_rows_has_header(reader->rows)) {
     size_t used = 0;
@@ -449,11 +457,21 @@ static weir_status give_lines(file_reader *reader, bool end, weir_error *err) {
   return status;
 }
 
+/* Rows were set aside and have to be told now, so what was decoded goes out with them: the progress lies behind
+ * both. */
+static weir_status give_set_aside(file_reader *reader, int32_t *what, weir_batch **out,
+                                  weir_error *err) {
+  weir_status status = file_rows_flush(reader->rows, out, err);
+  if (status != WEIR_OK) return status;
+  *what = *out != NULL ? WEIR_READ_BATCH : WEIR_READ_NOTHING;
+  return give_lines(reader, false, err);
+}
+
 /* Standard input has nothing: what was decoded of it goes out at once. */
 static weir_status wait_for_lines(file_reader *reader, const weir_call *call,
                                   weir_batch **batch, bool *more, weir_error *err) {
   weir_status status = file_rows_flush(reader->rows, batch, err);
-  if (status != WEIR_OK || *batch != NULL) return status;
+  if (status != WEIR_OK || *batch != NULL || reader->set_aside) return status;
   *more = file_input_wait(reader->input, call);
   return WEIR_OK;
 }
@@ -470,6 +488,9 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
                             reader->at_end && !reader->grows, &used, &batch, err);
     if (status != WEIR_OK) return in_file(reader, reader->item, status, err);
     reader->start += used;
+    bool full = file_rows_aside_full(reader->rows);
+    reader->set_aside |= file_rows_set_aside(reader->rows) > 0;
+    if (batch == NULL && full) return give_set_aside(reader, what, out, err);
     if (batch == NULL && reader->at_end) {
       status = file_rows_flush(reader->rows, &batch, err);
       if (status != WEIR_OK) return status;
@@ -489,6 +510,8 @@ static weir_status next_lines(file_reader *reader, const weir_call *call, int32_
     bool more = !weir_call_cancelled(call);
     if (wait) status = wait_for_lines(reader, call, &batch, &more, err);
     if (status != WEIR_OK) return status;
+    if (batch == NULL && reader->set_aside && (wait || !more))
+      return give_set_aside(reader, what, out, err);
     if (batch == NULL && more) continue;
     *what = batch != NULL ? WEIR_READ_BATCH : WEIR_READ_NOTHING;
     *out = batch;
@@ -582,6 +605,7 @@ weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t
   weir_batch *batch = NULL;
   int32_t got = 0;
   file_format format = reader->options.format;
+  reader->set_aside = false;
   weir_status status = format == FILE_PARQUET ? next_parquet(reader, &got, &batch, err)
                        : format == FILE_ARROW
                            ? next_ipc(reader, &got, &batch, err)
@@ -590,6 +614,9 @@ weir_status file_reader_next(file_reader *reader, const weir_call *call, int32_t
   if (status != WEIR_OK || reader->changed) {
     /* nothing went out: the next call begins anew where this one did */
     weir_batch_unref(batch);
+    if (reader->set_aside)
+      reader->options.set_aside->drop(reader->options.set_aside->ctx);
+    reader->set_aside = false;
     file_reader_close(reader);
     reader->broken = reader->options.stream;
     item->progress = before;

@@ -49,6 +49,7 @@ typedef struct weir_csv_options {
   int32_t
       refuse_unknown; /* a name in the header that the schema lacks is WEIR_E_SCHEMA; decoder
                          alone */
+  int32_t bad_at_once; /* see weir_csv_decoder_feed; decoder alone */
 } weir_csv_options;
 
 /* Whether delimiter, quote and null text go together: WEIR_E_INVALID_CONFIG tells which does not. */
@@ -85,7 +86,11 @@ WEIR_API weir_status weir_csv_decoder_header(weir_csv_decoder *decoder, const vo
  * A record that cannot be decoded is WEIR_E_BAD_DATA with WEIR_ERR_BAD_DATA; the message tells line,
  * byte, column, what was expected, and an excerpt. It is raised once the rows before it are out: the
  * call that meets it gives them as a batch, the next one fails, takes nothing, and fails again until
- * weir_csv_decoder_skip. After any other error the rows gathered are lost: reset. */
+ * weir_csv_decoder_skip. After any other error the rows gathered are lost: reset.
+ *
+ * With option `bad_at_once`, for a caller who will skip: a bad record fails the call that meets it, the rows before it
+ * stay gathered, and *used is set: where the record, or an empty line before it, begins. A record whose end cannot be told (a quote that is never
+ * closed, longer than max_line) is WEIR_E_CORRUPT then. */
 WEIR_API weir_status weir_csv_decoder_feed(weir_csv_decoder *decoder, const void *data,
                                            size_t size, int last, size_t *used,
                                            weir_batch **out, weir_error *err);
@@ -95,7 +100,7 @@ WEIR_API weir_status weir_csv_decoder_flush(weir_csv_decoder *decoder, weir_batc
                                             weir_error *err);
 
 /* Passes over the first record of data[0 .. size) that is not an empty line, undecoded, with the same
- * meaning of `last` and *used; 0 bytes when it is not whole. Of a record whose quote is never closed only
+ * meaning of `last` and *used; 0 bytes when it is not whole. Rows gathered stay. Of a record whose quote is never closed only
  * the first line is passed over. */
 WEIR_API void weir_csv_decoder_skip(weir_csv_decoder *decoder, const void *data,
                                     size_t size, int last, size_t *used);

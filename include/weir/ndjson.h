@@ -55,6 +55,7 @@ typedef struct weir_ndjson_options {
   int32_t
       refuse_unknown; /* a key that the schema lacks is bad data, in structs too; the error's
                          column is the number of those that there are */
+  int32_t bad_at_once; /* see weir_ndjson_decoder_feed */
 } weir_ndjson_options;
 
 /* A decoder for rows of `schema`, of which it keeps a reference; `options` may be NULL.
@@ -80,7 +81,10 @@ WEIR_API void weir_ndjson_decoder_reset(weir_ndjson_decoder *decoder, uint64_t o
  * A line that cannot be decoded is WEIR_E_BAD_DATA with WEIR_ERR_BAD_DATA; the message tells line,
  * byte, column (below it as in a.b[3].c), what was expected, and an excerpt. It is raised once the rows before it are out: the
  * call that meets it gives them as a batch, the next one fails, takes nothing, and fails again until
- * weir_ndjson_decoder_skip. After any other error the rows gathered are lost: reset. */
+ * weir_ndjson_decoder_skip. After any other error the rows gathered are lost: reset.
+ *
+ * With option `bad_at_once`, for a caller who will skip: a bad line fails the call that meets it, the rows before it stay
+ * gathered, and *used is set: where the line begins. A line longer than max_line is WEIR_E_CORRUPT then. */
 WEIR_API weir_status weir_ndjson_decoder_feed(weir_ndjson_decoder *decoder,
                                               const void *data, size_t size, int last,
                                               size_t *used, weir_batch **out,
@@ -91,7 +95,7 @@ WEIR_API weir_status weir_ndjson_decoder_flush(weir_ndjson_decoder *decoder,
                                                weir_batch **out, weir_error *err);
 
 /* Passes over the first line of data[0 .. size) that is not blank, undecoded, with the same meaning of
- * `last` and *used; 0 bytes when it is not whole. */
+ * `last` and *used; 0 bytes when it is not whole. Rows gathered stay. */
 WEIR_API void weir_ndjson_decoder_skip(weir_ndjson_decoder *decoder, const void *data,
                                        size_t size, int last, size_t *used);
 

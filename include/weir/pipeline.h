@@ -118,8 +118,9 @@ WEIR_API weir_status weir_pipeline_next(weir_pipeline *pipeline, weir_event *out
 
 /* The document of `weir status --json`, live, with one member more: `run`, the document with which
  * `weir run --json` ends, as far as this run has come ({"pipeline", "deployment", "guarantee", "epochs",
- * "rows", "bytes", "seconds", "sources": {NAME: {"rows", "lost"}}, "sinks": {NAME: {"rows", "bytes", "cursor"}}};
- * a cursor is {"checkpoint", "token"} or null). UTF-8 JSON without a trailing NUL. Also after ENDED and
+ * "rows", "bytes", "dead_letters", "seconds", "sources": {NAME: {"rows", "lost"}}, "sinks": {NAME: {"rows", "bytes",
+ * "cursor"}}}; a cursor is {"checkpoint", "token"} or null; rows and bytes are without those of sinks that take dead letters, rows
+ * of sources with the bad ones). UTF-8 JSON without a trailing NUL. Also after ENDED and
  * FAILED. */
 WEIR_API weir_status weir_pipeline_stats(weir_pipeline *pipeline, weir_bytes *json,
                                          weir_error *err);

@@ -3,7 +3,7 @@
  * The source table: where rows come from. All calls come from the source's own thread, but `committed`,
  * which comes between two reads on that same thread.
  *
- *   create -> contract -> [use_schema] -> resolve_schema -> open(position | none)
+ *   create -> contract -> [use_schema] -> resolve_schema -> [set_aside] -> open(position | none)
  *   -> [ read* | position | seek ]* -> close -> release
  */
 #ifndef WEIR_SOURCE_H
@@ -28,6 +28,27 @@ enum {
   WEIR_READ_NOTHING = 2, /* nothing yet: read again later */
   WEIR_READ_END = 3      /* nothing will ever come, until a seek */
 };
+
+/* A row that could not be decoded, as a source hands it out. All is borrowed for the call. */
+typedef struct weir_bad_row {
+  uint32_t struct_size;
+  const void *data; /* the row as it came, without what ends it */
+  size_t size;
+  const char *part;   /* the file, partition or the like that it lies in; NULL: none */
+  int64_t offset;     /* of its first byte or record within the part; -1: not known */
+  int64_t line;       /* from 1; -1: there are none */
+  const char *column; /* at fault; NULL: none, or none alone */
+  const char *reason; /* UTF-8 */
+} weir_bad_row;
+
+/* Where a source hands them to, within a read: `add` copies what it is given, `drop` forgets what this read has
+ * added. */
+typedef struct weir_bad_rows {
+  uint32_t struct_size;
+  void *ctx;
+  weir_status (*add)(void *ctx, const weir_bad_row *row, weir_error *err);
+  void (*drop)(void *ctx);
+} weir_bad_rows;
 
 typedef struct weir_source {
   const struct weir_source_ops *ops;
@@ -93,6 +114,14 @@ typedef struct weir_source_ops {
    * hex. */
   weir_status (*describe_position)(const weir_bytes *position, weir_bytes *out,
                                    weir_error *err);
+
+  /* At most once, before open, when the user wants bad rows set aside: from now on a row that cannot be decoded
+   * does not fail its read. The read adds it to `to` (valid as long as the source) and goes on behind it; the
+   * position then lies behind it too. What was added by a read that fails is dropped, as are its rows. A read that
+   * has added rows and has no batch answers WEIR_READ_NOTHING, or the end; it must not gather more than some MiB.
+   * Input in which no next row can be told stays an error. Default: refused, for sources whose
+   * rows cannot be bad one by one. */
+  weir_status (*set_aside)(weir_source *source, const weir_bad_rows *to, weir_error *err);
 } weir_source_ops;
 
 #ifdef __cplusplus

@@ -69,6 +69,8 @@ size_t config_connector_count(const weir_config *config, int32_t kind);
  */
 weir_status config_connector_at(const weir_config *config, int32_t kind, size_t i,
                                 config_connector *out, weir_error *err);
+/* Whether a source or sink names that sink for its bad rows. */
+bool config_takes_letters(const weir_config *config, const char *sink);
 /* Where a `type` that is a path ("./x.so") is found: joined to the file's folder. free()
  * it. */
 char *config_path(const weir_config *config, const char *path, weir_error *err);

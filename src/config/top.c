@@ -54,7 +54,10 @@ static const weir_option source_core[] = {
      "going back, letting go of what was delivered, closing; default is "
      "`checkpoint.timeout`."},
     {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
-     "What happens to a row that cannot be decoded."},
+     "What happens to a row that cannot be decoded: fail stops there and names it."},
+    {"on_bad_row.dead_letter", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
+     "In the place of fail: the sink that such rows go to, with the reason, while the "
+     "source goes on behind them."},
     {0},
 };
 
@@ -263,6 +266,24 @@ int weir_config_uses(const weir_config *config, const char *group, const char *t
     if (node && node->kind == CONFIG_SCALAR && strcmp(node->text, type) == 0) return 1;
   }
   return 0;
+}
+
+static const char *dead_letter_of(const config_node *connector) {
+  const config_node *node = config_node_get(connector, "on_bad_row.dead_letter"),
+                    *group = config_node_get(connector, "on_bad_row");
+  if (!node && group && group->kind == CONFIG_MAP)
+    node = config_node_get(group, "dead_letter");
+  return node && node->kind == CONFIG_SCALAR ? node->text : NULL;
+}
+
+bool config_takes_letters(const weir_config *config, const char *sink) {
+  for (int32_t kind = CONFIG_SOURCES; kind <= CONFIG_SINKS; kind++)
+    for (size_t i = 0; i < config_connector_count(config, kind); i++) {
+      const config_node *node = config_node_get(config->root, group_name(kind));
+      const char *name = dead_letter_of(node->children[i]);
+      if (name && strcmp(name, sink) == 0) return true;
+    }
+  return false;
 }
 
 weir_status config_connector_at(const weir_config *config, int32_t kind, size_t i,

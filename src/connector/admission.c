@@ -113,6 +113,12 @@ static weir_status admit_key(admission_pair *pair) {
                   "connector %s names a key but says that its input is %s", s->type,
                   admission_input[s->contract.input]);
   }
+  if (keyed && s->takes_letters) {
+    return refuse(
+        pair, WEIR_E_INVALID_CONFIG,
+        "it applies rows by key, and dead letters have none; set 'mode: append', "
+        "or name another sink in 'on_bad_row'");
+  }
   if (keyed && s->n_from > 1) {
     return refuse(pair, WEIR_E_INVALID_CONFIG,
                   "it applies rows by key and has %zu sources in 'from', between which "
@@ -166,7 +172,7 @@ static weir_status admit_changes(admission_pair *pair) {
   const connector_admission_sink *s = pair->sink;
   const connector_admission_source *r = pair->source;
   if (!r->contract.keyed || s->contract.input != WEIR_INPUT_APPEND ||
-      s->changelog_as_rows) {
+      s->changelog_as_rows || s->takes_letters) {
     return WEIR_OK;
   }
   return refuse(pair, WEIR_E_ADMISSION,
@@ -223,7 +229,7 @@ static weir_status admit_key_columns(admission_pair *pair) {
 }
 
 static weir_status admit_schema(admission_pair *pair) {
-  if (!pair->source->schema) return WEIR_OK;
+  if (!pair->source->schema || pair->sink->takes_letters) return WEIR_OK;
   if (pair->source->contract.keyed) BASE_TRY(admit_op_column(pair));
   if (admission_keyed(pair->sink)) BASE_TRY(admit_key_columns(pair));
   if (!pair->sink->binding) return WEIR_OK;
@@ -239,21 +245,22 @@ static void admission_explain(connector_admission_row *row,
                               const connector_admission_sink *sink,
                               const connector_admission_source *source) {
   const char *r = source->name, *s = sink->name;
+  const char *bad = sink->takes_letters ? "bad " : "";
   bool ephemeral = source->contract.replay == WEIR_SOURCE_EPHEMERAL;
   char *out = row->crash;
   size_t size = sizeof(row->crash);
   if (row->delivers == WEIR_EXACTLY_ONCE) {
     snprintf(out, size,
-             "after a kill -9, every row of %.60s is in %.60s exactly once: the open "
+             "after a kill -9, every %srow of %.60s is in %.60s exactly once: the open "
              "epoch is dropped and "
              "read again, a decided one is published",
-             r, s);
+             bad, r, s);
   } else if (row->delivers == WEIR_AT_LEAST_ONCE) {
     snprintf(out, size,
-             "after a kill -9, no row of %.60s is missing in %.60s, but rows since the "
+             "after a kill -9, no %srow of %.60s is missing in %.60s, but rows since the "
              "last checkpoint may "
              "be there twice",
-             r, s);
+             bad, r, s);
   } else if (ephemeral && sink->contract.consistency == WEIR_COMMITTABLE) {
     snprintf(out, size,
              "after a kill -9, what %.60s sent since the last checkpoint is lost; what "

@@ -241,6 +241,23 @@ weir_status connector_sink_verify(connector_sink *sink, weir_call *call,
 weir_status connector_sink_sweep(connector_sink *sink, weir_call *call,
                                  const weir_sweep *ask, weir_swept *out, weir_error *err);
 
+/* ---- dead letters (letters.c) -------------------------------------------------------------------------- */
+
+/* The columns of a letter, the same for all. */
+weir_status connector_letters_schema(weir_schema **out, weir_error *err);
+/* Gathers letters of one connector; `where` as of connector_spec_where. One thread at a time. */
+typedef struct connector_letters connector_letters;
+weir_status connector_letters_new(const char *where, connector_letters **out,
+                                  weir_error *err);
+void connector_letters_free(connector_letters *letters); /* NULL is a no-op */
+/* After a failure none is gathered. */
+weir_status connector_letters_add(connector_letters *letters, const weir_bad_row *row,
+                                  weir_error *err);
+void connector_letters_drop(connector_letters *letters);
+/* What was gathered, or NULL. None is gathered afterwards, also after a failure. */
+weir_status connector_letters_take(connector_letters *letters, weir_batch **out,
+                                   weir_error *err);
+
 /* ---- sources (source.c) ----------------------------------------------------------------------------- */
 
 typedef enum connector_source_state {
@@ -258,6 +275,7 @@ typedef enum connector_source_hook {
   CONNECTOR_SOURCE_HOOK_CONTRACT,
   CONNECTOR_SOURCE_HOOK_USE_SCHEMA,
   CONNECTOR_SOURCE_HOOK_RESOLVE,
+  CONNECTOR_SOURCE_HOOK_SET_ASIDE,
   CONNECTOR_SOURCE_HOOK_OPEN,
   CONNECTOR_SOURCE_HOOK_READ,
   CONNECTOR_SOURCE_HOOK_POSITION,
@@ -291,13 +309,16 @@ weir_status connector_source_use_schema(connector_source *source, weir_schema *s
 /* A new reference. Must come before open. */
 weir_status connector_source_resolve_schema(connector_source *source, weir_call *call,
                                             weir_schema **out, weir_error *err);
+/* Before open: rows that cannot be decoded become letters. */
+weir_status connector_source_set_aside(connector_source *source, weir_error *err);
 /* position: NULL or absent = from the start. */
 weir_status connector_source_open(connector_source *source, weir_call *call,
                                   const weir_bytes *position, weir_error *err);
-/* *out is NULL unless *what is WEIR_READ_BATCH. A batch of another schema than the resolved one is
+/* *out is NULL unless *what is WEIR_READ_BATCH. *letters: of rows set aside by this very read, or NULL. A batch of another schema than the resolved one is
  * WEIR_E_SCHEMA. A failure flagged RETRIABLE or BAD_DATA leaves the state as it was. */
 weir_status connector_source_read(connector_source *source, weir_call *call,
-                                  int32_t *what, weir_batch **out, weir_error *err);
+                                  int32_t *what, weir_batch **out, weir_batch **letters,
+                                  weir_error *err);
 weir_status connector_source_position(connector_source *source, weir_bytes *out,
                                       weir_error *err);
 weir_status connector_source_seek(connector_source *source, weir_call *call,
@@ -329,6 +350,7 @@ typedef struct connector_admission_sink {
   const char *const *from; /* names of sources */
   size_t n_from;
   const weir_names *key;     /* what keyed_mutation_key answered; absent or NULL: none */
+  bool takes_letters;        /* of rows of the sources in `from`, and nothing else */
   bool changelog_as_rows;    /* `changelog: as_rows` */
   bool flush_interval_given; /* refused on a committable sink */
   const struct ArrowSchema

@@ -175,3 +175,11 @@ weir_status connector_default_describe_position(const weir_bytes *position,
   (void)position, (void)out, (void)err;
   return WEIR_OK;
 }
+
+weir_status connector_default_set_aside(weir_source *source, const weir_bad_rows *to,
+                                        weir_error *err) {
+  (void)source, (void)to;
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "this connector has no rows that could be bad one by one; leave "
+                        "'on_bad_row' out");
+}

@@ -90,6 +90,8 @@ weir_status connector_default_use_schema(weir_source *source, weir_schema *schem
                                          weir_error *err);
 weir_status connector_default_describe_position(const weir_bytes *position,
                                                 weir_bytes *out, weir_error *err);
+weir_status connector_default_set_aside(weir_source *source, const weir_bad_rows *to,
+                                        weir_error *err);
 
 /* A namespace of one's own (spec.c). */
 typedef struct connector_namespace {

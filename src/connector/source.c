@@ -16,6 +16,7 @@ static const struct {
     [CONNECTOR_SOURCE_HOOK_CONTRACT] = {"contract", AT(CREATED) | AT(RESOLVED)},
     [CONNECTOR_SOURCE_HOOK_USE_SCHEMA] = {"use_schema", AT(CREATED)},
     [CONNECTOR_SOURCE_HOOK_RESOLVE] = {"resolve_schema", AT(CREATED) | AT(RESOLVED)},
+    [CONNECTOR_SOURCE_HOOK_SET_ASIDE] = {"set_aside", AT(CREATED) | AT(RESOLVED)},
     [CONNECTOR_SOURCE_HOOK_OPEN] = {"open", AT(RESOLVED)},
     [CONNECTOR_SOURCE_HOOK_READ] = {"read", AT(OPEN)},
     [CONNECTOR_SOURCE_HOOK_POSITION] = {"position", AT(OPEN) | AT(ENDED)},
@@ -51,8 +52,10 @@ struct connector_source {
   weir_source source;
   uint64_t generation;
   bool cancel_safe;
-  weir_schema *schema;  /* resolved */
-  weir_schema *checked; /* the last batch's schema, known to fit */
+  weir_schema *schema;        /* resolved */
+  weir_schema *checked;       /* the last batch's schema, known to fit */
+  connector_letters *letters; /* NULL: a bad row fails its read */
+  weir_bad_rows bad_rows;
 };
 
 typedef enum source_failure { SOURCE_STAYS, SOURCE_FAILS, SOURCE_CLOSES } source_failure;
@@ -153,6 +156,7 @@ void connector_source_unref(connector_source *source) {
   source->ops->release(&source->source);
   weir_schema_unref(source->schema);
   weir_schema_unref(source->checked);
+  connector_letters_free(source->letters);
   connector_spec_unref(source->spec);
   free(source);
 }
@@ -233,6 +237,34 @@ weir_status connector_source_resolve_schema(connector_source *source, weir_call 
   return WEIR_OK;
 }
 
+static weir_status add_letter(void *ctx, const weir_bad_row *row, weir_error *err) {
+  connector_source *source = ctx;
+  weir_bad_row known = {.offset = -1, .line = -1};
+  memcpy(&known, row,
+         row->struct_size < sizeof(known) ? row->struct_size : sizeof(known));
+  return connector_letters_add(source->letters, &known, err);
+}
+
+static void drop_letters(void *ctx) {
+  connector_source *source = ctx;
+  connector_letters_drop(source->letters);
+}
+
+weir_status connector_source_set_aside(connector_source *source, weir_error *err) {
+  connector_turn turn;
+  connector_letters *letters = NULL;
+  BASE_TRY(connector_letters_new(source_where(source), &letters, err));
+  connector_letters_free(source->letters);
+  source->letters = letters;
+  source->bad_rows =
+      (weir_bad_rows){sizeof(source->bad_rows), source, add_letter, drop_letters};
+  BASE_TRY(source_enter(source, CONNECTOR_SOURCE_HOOK_SET_ASIDE, NULL, &turn, err));
+  weir_status status =
+      source->ops->set_aside(&source->source, &source->bad_rows, &turn.err);
+  return source_leave(source, CONNECTOR_SOURCE_HOOK_SET_ASIDE, &turn, status,
+                      SOURCE_STAYS, err);
+}
+
 static const weir_bytes source_start = {0};
 
 weir_status connector_source_open(connector_source *source, weir_call *call,
@@ -276,10 +308,11 @@ static weir_status source_check_read(connector_source *source, int32_t what,
 }
 
 weir_status connector_source_read(connector_source *source, weir_call *call,
-                                  int32_t *what, weir_batch **out, weir_error *err) {
+                                  int32_t *what, weir_batch **out, weir_batch **letters,
+                                  weir_error *err) {
   connector_turn turn;
   int32_t got = 0;
-  weir_batch *batch = NULL;
+  weir_batch *batch = NULL, *set_aside = NULL;
   BASE_TRY(source_enter(source, CONNECTOR_SOURCE_HOOK_READ, call, &turn, err));
   weir_status status = source->ops->read(&source->source, call, &got, &batch, &turn.err);
   if ((status == WEIR_E_CANCELLED || status == WEIR_E_TIMEOUT) &&
@@ -291,15 +324,19 @@ weir_status connector_source_read(connector_source *source, weir_call *call,
       source_leave(source, CONNECTOR_SOURCE_HOOK_READ, &turn, status, SOURCE_FAILS, err);
   if (!status) {
     status = source_check_read(source, got, batch, err);
+    if (!status && source->letters)
+      status = connector_letters_take(source->letters, &set_aside, err);
     if (status) source_move(source, CONNECTOR_SOURCE_FAILED);
   }
   if (status) {
+    if (source->letters) connector_letters_drop(source->letters);
     weir_batch_unref(batch);
     return status;
   }
   if (got == WEIR_READ_END) source_move(source, CONNECTOR_SOURCE_ENDED);
   *what = got;
   *out = batch;
+  *letters = set_aside;
   return WEIR_OK;
 }
 

@@ -35,6 +35,7 @@ struct weir_csv_decoder {
   int64_t batch_rows;
   uint64_t max_line;
   bool refuse_unknown; /* names in the header that no column has */
+  bool bad_at_once;
 
   int32_t *fields; /* column of each field of a record, or -1 */
   int64_t n_fields;

@@ -65,6 +65,7 @@ weir_status weir_csv_decoder_new(weir_schema *schema, const weir_csv_options *op
   decoder->batch_rows = o.batch_rows ? o.batch_rows : DEFAULT_BATCH_ROWS;
   decoder->max_line = o.max_line ? o.max_line : DEFAULT_MAX_LINE;
   decoder->refuse_unknown = o.refuse_unknown;
+  decoder->bad_at_once = o.bad_at_once;
   decoder->schema = weir_schema_ref(schema);
   weir_status status = decoder_init(decoder, err);
   if (status != WEIR_OK) {
@@ -166,17 +167,26 @@ static weir_status bad_header(weir_error *err, weir_status status) {
     err->code = WEIR_E_SCHEMA;
     err->flags = 0;
   }
-  return status == WEIR_E_BAD_DATA ? weir_error_prefix(err, WEIR_E_SCHEMA, "header")
-                                   : status;
+  bool bad = status == WEIR_E_BAD_DATA || status == WEIR_E_CORRUPT;
+  return bad ? weir_error_prefix(err, WEIR_E_SCHEMA, "header") : status;
+}
+
+/* Of a record whose end cannot be told: nobody can skip it. */
+static weir_status no_end(const weir_csv_decoder *decoder, weir_status status,
+                          weir_error *err) {
+  if (!decoder->bad_at_once) return status;
+  if (err != NULL) err->code = WEIR_E_CORRUPT;
+  return WEIR_E_CORRUPT;
 }
 
 static weir_status too_long(const weir_csv_decoder *decoder, weir_error *err) {
-  return weir_error_set(
+  weir_status status = weir_error_set(
       err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
       "line %llu, byte %llu: a record longer than %llu bytes; is a quote missing, or is "
       "this no CSV?",
       (unsigned long long)decoder->line + 1, (unsigned long long)decoder->offset,
       (unsigned long long)decoder->max_line);
+  return no_end(decoder, status, err);
 }
 
 /* Notes which column the header's field `i` is. */
@@ -342,8 +352,9 @@ static weir_status take_record(weir_csv_decoder *decoder, const uint8_t *data,
   if ((found ? record.size : size) > decoder->max_line) return too_long(decoder, err);
   if (!found) return WEIR_OK;
   if (record.unclosed) {
-    return csv_bad_record(decoder, data, size, record.quote,
-                          "a quote that is never closed", err);
+    weir_status status = csv_bad_record(decoder, data, size, record.quote,
+                                        "a quote that is never closed", err);
+    return no_end(decoder, status, err);
   }
   BASE_TRY(decode_record(decoder, data, &record, err));
   *used = record.whole;
@@ -439,6 +450,10 @@ weir_status weir_csv_decoder_feed(weir_csv_decoder *decoder, const void *data,
   weir_status status = weir_csv_decoder_header(decoder, data, size, last, &done, err);
   if (status == WEIR_OK && !decoder->awaits_header) {
     status = take_records(decoder, data, size, last, &done, err);
+    if (status == WEIR_E_BAD_DATA && decoder->bad_at_once) {
+      *used = done;
+      return status;
+    }
     /* the rows before a bad record go out first; it fails again, alone, in the next call */
     failed = status == WEIR_E_BAD_DATA && decoder->rows > 0;
     if (failed) status = WEIR_OK;

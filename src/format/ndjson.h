@@ -58,6 +58,7 @@ struct weir_ndjson_decoder {
   int64_t batch_rows;
   uint64_t max_line;
   bool refuse_unknown; /* keys that no column has */
+  bool bad_at_once;
 
   int64_t rows;         /* gathered */
   uint64_t batch_bytes; /* text of the rows gathered */

@@ -92,6 +92,7 @@ weir_status weir_ndjson_decoder_new(weir_schema *schema,
   decoder->batch_rows = o.batch_rows ? o.batch_rows : DEFAULT_BATCH_ROWS;
   decoder->max_line = o.max_line ? o.max_line : DEFAULT_MAX_LINE;
   decoder->refuse_unknown = o.refuse_unknown;
+  decoder->bad_at_once = o.bad_at_once;
   decoder->schema = weir_schema_ref(schema);
   weir_status status = decoder_init(decoder, err);
   if (status != WEIR_OK) {
@@ -232,7 +233,8 @@ static bool find_line(const uint8_t *data, size_t size, int last, size_t *line,
 }
 
 static weir_status too_long(const weir_ndjson_decoder *decoder, weir_error *err) {
-  return weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+  weir_status status = decoder->bad_at_once ? WEIR_E_CORRUPT : WEIR_E_BAD_DATA;
+  return weir_error_set(err, status, WEIR_ERR_BAD_DATA,
                         "line %llu, byte %llu: longer than the %llu bytes of `max_line`; "
                         "is this newline-delimited JSON?",
                         (unsigned long long)decoder->line + 1,
@@ -324,6 +326,10 @@ weir_status weir_ndjson_decoder_feed(weir_ndjson_decoder *decoder, const void *d
   bool full = false;
   weir_batch *batch = NULL;
   weir_status status = take_lines(decoder, data, size, last, &done, &full, err);
+  if (status == WEIR_E_BAD_DATA && decoder->bad_at_once) {
+    *used = done;
+    return status;
+  }
   if (status == WEIR_E_BAD_DATA && decoder->rows > 0) {
     /* the rows before the bad line go out first; it fails again, alone, in the next call */
     status = WEIR_OK;

@@ -131,7 +131,7 @@ static weir_status connect_sink(pipe_plan *plan, size_t i, const weir_store_stat
   if (state) memcpy(s->ns.deployment, state->deployment, sizeof(s->ns.deployment));
   BASE_TRY(plan_check_input(plan, s, err));
   BASE_TRY(connector_sink_bind(s->first[0], &s->ns, err));
-  BASE_TRY(run_one(NULL, s, plan->sources[s->from[0]].schema, err));
+  BASE_TRY(run_one(NULL, s, plan_input(plan, s), err));
   return plan_check_target(plan, i, err);
 }
 

@@ -66,6 +66,7 @@ static weir_status resolve_sources(weir_pipeline *p, weir_error *err) {
 
 /* Sources that feed one sink must agree. */
 weir_status plan_check_input(const pipe_plan *plan, const pipe_sink *s, weir_error *err) {
+  if (s->takes_letters) return WEIR_OK;
   const weir_schema *first = plan->sources[s->from[0]].schema;
   for (size_t i = 1; i < s->n_from; i++) {
     const pipe_source *other = &plan->sources[s->from[i]];
@@ -123,7 +124,7 @@ static weir_status call_sinks(weir_pipeline *p, pipe_hook hook, bool all,
   BASE_TRY(pipe_round_new(n, &round, err));
   for (size_t i = 0; i < p->plan.n_sinks && !status; i++) {
     pipe_sink *s = &p->plan.sinks[i];
-    weir_schema *input = hook == PIPE_RESOLVE ? p->plan.sources[s->from[0]].schema : NULL;
+    weir_schema *input = hook == PIPE_RESOLVE ? plan_input(&p->plan, s) : NULL;
     if (hook == PIPE_FIND_CURSORS &&
         (s->contract.consistency != WEIR_COMMITTABLE || s->contract.claims))
       continue;

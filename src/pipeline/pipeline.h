@@ -3,6 +3,7 @@
  * The inside of a pipeline: what it is made of, and which thread may touch what.
  *
  * plan.c   config -> sources and sinks with contracts; admission, first pass. No I/O.
+ * letters.c who sends bad rows to which sink.
  * open.c   store, schemas, admission, bindings; what a refused open leaves nothing of.
  * schema.c schemas that sources infer: kept with the deployment, told to people.
  * start.c  lanes, actors, coordinator, threads.
@@ -26,6 +27,8 @@
 #include "coord/coord.h"
 #include "task/task.h"
 
+#define PIPE_NONE UINT32_MAX
+
 typedef struct pipe_source {
   char *name;
   connector_spec *spec;
@@ -36,6 +39,7 @@ typedef struct pipe_source {
   uint32_t lane_0; /* index of its first lane */
   int64_t open_timeout_ns, read_timeout_ns;
   weir_schema *schema;
+  uint32_t letters; /* index of the sink that its bad rows go to, or PIPE_NONE */
 } pipe_source;
 
 typedef struct pipe_sink {
@@ -45,7 +49,9 @@ typedef struct pipe_sink {
   weir_contract contract;
   weir_names key;
   uint32_t writers;
-  uint32_t *from; /* indexes of sources */
+  bool takes_letters; /* and nothing else */
+  /* indexes of sources; of a sink that takes letters, those whose rows may become such */
+  uint32_t *from;
   const char **from_names;
   size_t n_from;
   uint8_t *fed; /* by lane */
@@ -68,7 +74,8 @@ typedef struct pipe_plan {
   pipe_sink *sinks;
   size_t n_sinks;
   uint32_t n_lanes;
-  base_buf notes; /* NUL-separated things to warn of */
+  weir_schema *letters; /* the columns of a dead letter; NULL: no sink takes them */
+  base_buf notes;       /* NUL-separated things to warn of */
 } pipe_plan;
 
 /* A plan that fails halfway is ended by plan_done like a whole one. */
@@ -78,6 +85,18 @@ void plan_done(pipe_plan *plan);
 /* Admission on the plan; the second pass when `bound` (schemas and bindings are there). */
 weir_status plan_admit(const pipe_plan *plan, bool bound,
                        connector_admission_table *table, weir_error *err);
+
+/* The schema of the rows that a sink gets, once its sources have theirs; borrowed. */
+weir_schema *plan_input(const pipe_plan *plan, const pipe_sink *s);
+
+/* ---- letters.c */
+
+/* Which sinks take letters, before anything else is known of sinks than their options. */
+weir_status plan_find_letters(pipe_plan *plan, const weir_config *config,
+                              weir_error *err);
+/* `from` and `fed` of the sinks that take letters, once the others have theirs. */
+weir_status plan_route_letters(pipe_plan *plan, const weir_config *config,
+                               weir_error *err);
 
 struct weir_input {
   weir_pipeline *pipeline;

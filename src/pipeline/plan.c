@@ -40,6 +40,7 @@ static weir_status plan_source(pipe_plan *plan, const weir_config *config, size_
   plan->n_lanes += s->lanes;
   s->open_timeout_ns = weir_options_int(options, "timeouts.open");
   s->read_timeout_ns = given_or(options, "timeouts.read", plan->top.timeout_ns);
+  s->letters = PIPE_NONE;
   if (!status)
     status = connector_spec_new_source(ops, plan->host, options, &s->spec, err);
   if (status) {
@@ -52,8 +53,8 @@ static weir_status plan_source(pipe_plan *plan, const weir_config *config, size_
 
 /* `from`: the only source, or names of sources. */
 static weir_status plan_from(pipe_plan *plan, const weir_config *config,
-                             const config_connector *c, pipe_sink *s,
-                             const weir_options *options, weir_error *err) {
+                             const config_connector *c, pipe_sink *s, weir_error *err) {
+  const weir_options *options = connector_spec_options(s->spec);
   size_t n = weir_options_count(options, "from");
   if (!n && plan->n_sources != 1)
     return config_option_error(config, c, "from", err,
@@ -138,7 +139,6 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   BASE_TRY(config_options(config, &c, ops->options, &options, err));
   s->name = base_strdup(c.name, err);
   status = s->name ? add_notes(plan, options, err) : WEIR_E_NOMEM;
-  if (!status) status = plan_from(plan, config, &c, s, options, err);
   s->writers = (uint32_t)weir_options_int(options, "writers");
   s->changelog_as_rows = weir_options_given(options, "changelog");
   s->has_committer = connector_has_committer(ops);
@@ -152,10 +152,6 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   s->generations = base_calloc(s->writers, sizeof(*s->generations), err);
   s->fed = base_calloc(plan->n_lanes, 1, err);
   if (!s->first || !s->actors || !s->generations || !s->fed) return WEIR_E_NOMEM;
-  for (size_t k = 0; k < s->n_from; k++) {
-    const pipe_source *source = &plan->sources[s->from[k]];
-    memset(s->fed + source->lane_0, 1, source->lanes);
-  }
   for (uint32_t p = 1; p <= s->writers; p++) {
     BASE_TRY(connector_sink_new(s->spec, p, 1, &s->first[p - 1], err));
     s->generations[p - 1] = 1;
@@ -167,11 +163,28 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   return connector_sink_keyed_mutation_key(s->first[0], &s->key, err);
 }
 
+static weir_status plan_feeds(pipe_plan *plan, const weir_config *config,
+                              weir_error *err) {
+  BASE_TRY(plan_find_letters(plan, config, err));
+  for (size_t i = 0; i < plan->n_sinks; i++) {
+    pipe_sink *s = &plan->sinks[i];
+    config_connector c = {0};
+    if (s->takes_letters) continue;
+    BASE_TRY(config_connector_at(config, CONFIG_SINKS, i, &c, err));
+    BASE_TRY(plan_from(plan, config, &c, s, err));
+    for (size_t k = 0; k < s->n_from; k++) {
+      const pipe_source *source = &plan->sources[s->from[k]];
+      memset(s->fed + source->lane_0, 1, source->lanes);
+    }
+  }
+  return plan->letters ? plan_route_letters(plan, config, err) : WEIR_OK;
+}
+
 static weir_status unused_sources(const pipe_plan *plan, weir_error *err) {
   for (size_t i = 0; i < plan->n_sources; i++) {
     bool used = false;
     for (size_t k = 0; k < plan->n_sinks && !used; k++)
-      used = plan->sinks[k].fed[plan->sources[i].lane_0];
+      used = !plan->sinks[k].takes_letters && plan->sinks[k].fed[plan->sources[i].lane_0];
     if (!used)
       return weir_error_set(
           err, WEIR_E_INVALID_CONFIG, 0,
@@ -195,7 +208,12 @@ weir_status plan_init(pipe_plan *plan, const weir_config *config, const base_log
   for (size_t i = 0; i < plan->n_sources; i++)
     BASE_TRY(plan_source(plan, config, i, err));
   for (size_t i = 0; i < plan->n_sinks; i++) BASE_TRY(plan_sink(plan, config, i, err));
+  BASE_TRY(plan_feeds(plan, config, err));
   return unused_sources(plan, err);
+}
+
+weir_schema *plan_input(const pipe_plan *plan, const pipe_sink *s) {
+  return s->takes_letters ? plan->letters : plan->sources[s->from[0]].schema;
 }
 
 void plan_done(pipe_plan *plan) {
@@ -227,6 +245,7 @@ void plan_done(pipe_plan *plan) {
     connector_host_mute(plan->host);
     connector_host_unref(plan->host);
   }
+  weir_schema_unref(plan->letters);
   base_buf_done(&plan->notes);
   config_top_done(&plan->top);
 }
@@ -257,6 +276,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .from = s->from_names,
         .n_from = s->n_from,
         .key = &s->key,
+        .takes_letters = s->takes_letters,
         .changelog_as_rows = s->changelog_as_rows,
         .flush_interval_given = s->flush_interval_given,
         .binding = bound ? weir_schema_arrow(s->binding.schema) : NULL};

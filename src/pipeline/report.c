@@ -195,14 +195,17 @@ static weir_status status_of_store(const weir_config *config,
   pipeline_json_unresolved(doc, root, state);
   pipeline_json_resolved(doc, root, state);
   yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, root, "sinks");
+  uint64_t letters = 0;
   for (size_t i = 0; i < state->n_decided; i++) {
     const weir_store_sink *d = &state->decided[i];
+    if (config_takes_letters(config, d->sink_id)) letters += d->rows;
     const weir_store_sink *seen = find_sink(state->seen, state->n_seen, d->sink_id);
     yyjson_mut_val *v = yyjson_mut_obj_add_obj(doc, sinks, d->sink_id);
     pipeline_json_cursor(doc, v, seen ? &seen->cursor : NULL);
     yyjson_mut_obj_add_uint(doc, v, "rows", d->rows);
     yyjson_mut_obj_add_uint(doc, v, "bytes", d->bytes);
   }
+  yyjson_mut_obj_add_uint(doc, root, "dead_letters", letters);
   pipeline_json_sources(doc, root, config, state->positions, state->n_positions);
   status = pipeline_json_finish(doc, out, err);
   yyjson_mut_doc_free(doc);
@@ -242,8 +245,14 @@ static void sink_totals(const weir_pipeline *p, size_t i, uint64_t *rows, uint64
   }
 }
 
-static void add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in, const weir_pipeline *p,
-                      bool run, uint64_t *all_rows, uint64_t *all_bytes) {
+/* Of all together: letters are no rows. */
+typedef struct report_sums {
+  uint64_t rows, bytes, letters;
+} report_sums;
+
+static report_sums add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in,
+                             const weir_pipeline *p, bool run) {
+  report_sums sums = {0};
   yyjson_mut_val *sinks = yyjson_mut_obj_add_obj(doc, in, "sinks");
   for (size_t i = 0; i < p->plan.n_sinks; i++) {
     uint64_t rows = 0, bytes = 0;
@@ -252,13 +261,17 @@ static void add_sinks(yyjson_mut_doc *doc, yyjson_mut_val *in, const weir_pipeli
     yyjson_mut_obj_add_uint(doc, v, "rows", rows);
     yyjson_mut_obj_add_uint(doc, v, "bytes", bytes);
     pipeline_json_cursor(doc, v, &p->figures[i].seen);
-    *all_rows += rows;
-    *all_bytes += bytes;
+    if (p->plan.sinks[i].takes_letters) {
+      sums.letters += rows;
+      continue;
+    }
+    sums.rows += rows;
+    sums.bytes += bytes;
   }
+  return sums;
 }
 
 static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeline *p) {
-  uint64_t rows = 0, bytes = 0;
   yyjson_mut_val *run = yyjson_mut_obj_add_obj(doc, root, "run");
   yyjson_mut_obj_add_strcpy(doc, run, "pipeline", p->plan.top.pipeline);
   pipeline_json_deployment(doc, run, p->deployment);
@@ -278,9 +291,10 @@ static void add_run(yyjson_mut_doc *doc, yyjson_mut_val *root, const weir_pipeli
     yyjson_mut_obj_add_uint(doc, v, "lost", lost);
   }
   yyjson_mut_val *sinks = yyjson_mut_obj(doc);
-  add_sinks(doc, sinks, p, true, &rows, &bytes);
-  yyjson_mut_obj_add_uint(doc, run, "rows", rows);
-  yyjson_mut_obj_add_uint(doc, run, "bytes", bytes);
+  report_sums sums = add_sinks(doc, sinks, p, true);
+  yyjson_mut_obj_add_uint(doc, run, "rows", sums.rows);
+  yyjson_mut_obj_add_uint(doc, run, "bytes", sums.bytes);
+  yyjson_mut_obj_add_uint(doc, run, "dead_letters", sums.letters);
   yyjson_mut_obj_add_real(doc, run, "seconds",
                           (double)(base_clock_mono() - p->began) / (double)BASE_NS_PER_S);
   yyjson_mut_obj_add_val(doc, run, "sources", sources);
@@ -310,7 +324,6 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
                           p->plan.top.pipeline);
   yyjson_mut_doc *doc = NULL;
   yyjson_mut_val *root = NULL;
-  uint64_t rows = 0, bytes = 0;
   weir_status status = pipeline_json_new(&doc, &root, err);
   if (status) {
     yyjson_mut_doc_free(doc);
@@ -322,7 +335,8 @@ weir_status weir_pipeline_stats(weir_pipeline *p, weir_bytes *json, weir_error *
   yyjson_mut_obj_add_uint(doc, root, "decided", p->decided);
   yyjson_mut_obj_add_uint(doc, root, "committed", p->committed);
   add_live_unresolved(doc, root, p);
-  add_sinks(doc, root, p, false, &rows, &bytes);
+  report_sums sums = add_sinks(doc, root, p, false);
+  yyjson_mut_obj_add_uint(doc, root, "dead_letters", sums.letters);
   yyjson_mut_val *sources = yyjson_mut_obj_add_obj(doc, root, "sources");
   for (uint32_t i = 0; i < p->plan.n_lanes; i++) {
     const pipe_lane *lane = &p->lanes[i];

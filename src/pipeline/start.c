@@ -57,12 +57,15 @@ static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err
   for (size_t k = 0; k < s->n_from; k++) {
     const pipe_source *source = &p->plan.sources[s->from[k]];
     for (uint32_t l = 0; l < source->lanes; l++) {
+      task_lane *lane = p->lanes[source->lane_0 + l].lane;
+      if (s->takes_letters && source->letters == index)
+        BASE_TRY(task_lane_connect_letters(lane, s->actors, s->writers, err));
+      if (s->takes_letters) continue;
       task_router *router = NULL;
       if (s->key.release)
         BASE_TRY(
             task_router_new(s->name, source->schema, &s->key, s->writers, &router, err));
-      BASE_TRY(task_lane_connect(p->lanes[source->lane_0 + l].lane, s->actors, s->writers,
-                                 router, err));
+      BASE_TRY(task_lane_connect(lane, s->actors, s->writers, router, err));
     }
   }
   return WEIR_OK;

@@ -7,6 +7,7 @@
 typedef struct output {
   task_actor **participants;
   uint32_t n;
+  bool letters; /* gets those alone, else rows alone */
   /* one of them for a batch: */
   uint32_t next; /* round robin: where the search for room starts */
   uint32_t chosen;
@@ -80,18 +81,18 @@ void task_lane_unref(task_lane *lane) {
   free(lane);
 }
 
-weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
-                              uint32_t n, task_router *router, weir_error *err) {
+static weir_status connect(task_lane *lane, task_actor *const *participants, uint32_t n,
+                           output made, weir_error *err) {
   output *outputs =
       base_realloc(lane->outputs, lane->n_outputs + 1, sizeof(*outputs), err);
   if (outputs) lane->outputs = outputs;
-  output made = {.n = n, .router = router};
+  made.n = n;
   made.participants = base_calloc(n, sizeof(task_actor *), err);
   made.pieces = base_calloc(n, sizeof(weir_batch *), err);
   if (!outputs || !made.participants || !made.pieces) {
     free(made.participants);
     free(made.pieces);
-    task_router_free(router);
+    task_router_free(made.router);
     return WEIR_E_NOMEM;
   }
   output *o = &outputs[lane->n_outputs];
@@ -101,6 +102,16 @@ weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
     task_actor_set_lane(participants[i], lane->config.index, lane);
   lane->n_outputs++;
   return WEIR_OK;
+}
+
+weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
+                              uint32_t n, task_router *router, weir_error *err) {
+  return connect(lane, participants, n, (output){.router = router}, err);
+}
+
+weir_status task_lane_connect_letters(task_lane *lane, task_actor *const *participants,
+                                      uint32_t n, weir_error *err) {
+  return connect(lane, participants, n, (output){.letters = true}, err);
 }
 
 static int has_room(const task_lane *lane, const output *o, uint32_t p, uint64_t nbytes) {
@@ -115,10 +126,11 @@ static int find_room_for_all(const task_lane *lane, const output *o) {
 }
 
 /* Chooses one participant with room in every sink, or says that there is none. */
-static int find_room(task_lane *lane, uint64_t nbytes) {
+static int find_room(task_lane *lane, uint64_t nbytes, bool letters) {
   for (size_t i = 0; i < lane->n_outputs; i++) {
     output *o = &lane->outputs[i];
     uint32_t tried = 0;
+    if (o->letters != letters) continue;
     if (o->router && find_room_for_all(lane, o)) continue;
     if (o->router) return 0;
     for (; tried < o->n; tried++) {
@@ -177,9 +189,11 @@ static void add_batch(task_lane *lane, output *o, uint32_t p, weir_batch *batch,
 }
 
 /* Into every sink's queues, where find_room has found room. Lock held. */
-static void add_to_all(task_lane *lane, weir_batch *batch, uint64_t nbytes) {
+static void add_to_all(task_lane *lane, weir_batch *batch, uint64_t nbytes,
+                       bool letters) {
   for (size_t i = 0; i < lane->n_outputs; i++) {
     output *o = &lane->outputs[i];
+    if (o->letters != letters) continue;
     if (!o->router) {
       add_batch(lane, o, o->chosen, weir_batch_ref(batch), nbytes);
       o->next = (o->chosen + 1) % o->n;
@@ -194,17 +208,16 @@ static void add_to_all(task_lane *lane, weir_batch *batch, uint64_t nbytes) {
   lane->rows += (uint64_t)weir_batch_rows(batch);
 }
 
-weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
-                           weir_error *err) {
+static weir_status push(task_lane *lane, weir_batch *batch, bool letters,
+                        int64_t deadline_ns, weir_error *err) {
   uint64_t nbytes = weir_batch_bytes(batch);
-  BASE_TRY(split(lane, batch, err));
   weir_status status = WEIR_OK;
   pthread_mutex_lock(&lane->lock);
   for (;;) {
     status = closed_to_pushes(lane, err);
     if (status) break;
-    if (find_room(lane, nbytes)) {
-      add_to_all(lane, batch, nbytes);
+    if (find_room(lane, nbytes, letters)) {
+      add_to_all(lane, batch, nbytes, letters);
       break;
     }
     /* Set before the clock is asked: an actor that makes room from here on calls task_lane_room, which
@@ -220,8 +233,20 @@ weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_
     }
   }
   pthread_mutex_unlock(&lane->lock);
+  return status;
+}
+
+weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
+                           weir_error *err) {
+  BASE_TRY(split(lane, batch, err));
+  weir_status status = push(lane, batch, false, deadline_ns, err);
   drop_pieces(lane);
   return status;
+}
+
+weir_status task_lane_push_letters(task_lane *lane, weir_batch *letters,
+                                   int64_t deadline_ns, weir_error *err) {
+  return push(lane, letters, true, deadline_ns, err);
 }
 
 /* A barrier or the end into every queue, or into none. Lock held. */

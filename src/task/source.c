@@ -29,13 +29,15 @@ struct task_source {
   /* the thread's own */
   int failed; /* a failure was posted: wait for the seek */
   int ended;
-  weir_batch *held; /* of an ephemeral source: read, and refused by a rewind */
+  /* of an ephemeral source: read, and refused by a rewind */
+  weir_batch *held, *held_letters;
 };
 
 static void source_unref(task_source *s) {
   if (atomic_fetch_sub(&s->refs, 1) != 1) return;
   connector_source_unref(s->source);
   weir_batch_unref(s->held);
+  weir_batch_unref(s->held_letters);
   weir_bytes_release(&s->committed_position);
   task_lane_unref(s->config.lane);
   task_mailbox_unref(s->config.mailbox);
@@ -106,16 +108,28 @@ static int set_seeking(task_source *s, int to) {
   return was;
 }
 
-/* Takes the batch over. One that a rewind overtook comes again after it when the source is sought. */
-static void push(task_source *s, weir_batch *batch) {
+/* What a rewind overtook comes again after it when the source is sought; else it is held. */
+static void push_one(task_source *s, weir_batch *batch, weir_batch **held) {
   weir_error error = {0};
-  weir_status status = task_lane_push(s->config.lane, batch, BASE_FOREVER, &error);
+  weir_status status =
+      held == &s->held
+          ? task_lane_push(s->config.lane, batch, BASE_FOREVER, &error)
+          : task_lane_push_letters(s->config.lane, batch, BASE_FOREVER, &error);
   if (status == WEIR_E_REWOUND && s->config.ephemeral) {
-    s->held = batch;
+    *held = batch;
     return;
   }
   note(s, status, &error);
   weir_batch_unref(batch);
+}
+
+/* Takes both over; either may be NULL. */
+static void push(task_source *s, weir_batch *batch, weir_batch *letters) {
+  if (letters) push_one(s, letters, &s->held_letters);
+  if (batch && !s->failed)
+    push_one(s, batch, &s->held);
+  else
+    weir_batch_unref(batch);
 }
 
 static void send_mark(task_source *s, uint64_t attempt) {
@@ -146,39 +160,38 @@ static void seek(task_source *s) {
   else if (!s->config.ephemeral)
     status = connector_source_seek(s->source, &s->call, &position, &error);
   weir_bytes_release(&position);
-  weir_batch *held = s->held;
+  weir_batch *held = s->held, *held_letters = s->held_letters;
   int ended = s->ended;
   if (!status) {
     s->failed = s->ended = 0;
-    s->held = NULL;
+    s->held = s->held_letters = NULL;
   } else {
     drop_hope(s, &error);
   }
   if (set_seeking(s, 0)) task_lane_live(s->config.lane, status ? &error : NULL);
   if (status || !s->config.ephemeral) return;
   /* It stands where it stood: what it gave last is all that there is to say again. */
-  if (held) push(s, held);
+  push(s, held, held_letters);
   if (ended) send_mark(s, 0);
 }
 
 /* 1: it had nothing. */
 static int read_once(task_source *s) {
   weir_error error = {0};
-  weir_batch *batch = NULL;
+  weir_batch *batch = NULL, *letters = NULL;
   int32_t what = 0;
   arm(s, READ_WAIT);
   weir_status status =
       WEIR_FAULT("task.read")
           ? hiccup(s, "read", &error)
-          : connector_source_read(s->source, &s->call, &what, &batch, &error);
-  if (status) {
+          : connector_source_read(s->source, &s->call, &what, &batch, &letters, &error);
+  int nothing = !status && what == WEIR_READ_NOTHING && !letters;
+  if (status)
     fail(s, &error);
-  } else if (what == WEIR_READ_BATCH) {
-    push(s, batch);
-  } else if (what == WEIR_READ_END) {
-    send_mark(s, 0);
-  }
-  return !status && what == WEIR_READ_NOTHING;
+  else
+    push(s, batch, letters);
+  if (!s->failed && what == WEIR_READ_END) send_mark(s, 0);
+  return nothing;
 }
 
 static void *source_main(void *arg) {

@@ -168,6 +168,9 @@ weir_status task_router_split(task_router *router, weir_batch *batch, weir_batch
  * (taken over, whatever happens), each row by its key. Before the first push. */
 weir_status task_lane_connect(task_lane *lane, task_actor *const *participants,
                               uint32_t n, task_router *router, weir_error *err);
+/* The participants of the sink that takes the bad rows of this lane's source, and no others. Once at most. */
+weir_status task_lane_connect_letters(task_lane *lane, task_actor *const *participants,
+                                      uint32_t n, weir_error *err);
 /* Counted, with the mailbox: a source that hangs may come back to both after everything else is gone. */
 task_lane *task_lane_ref(task_lane *lane);
 void task_lane_unref(task_lane *lane); /* NULL is a no-op */
@@ -175,6 +178,9 @@ void task_lane_unref(task_lane *lane); /* NULL is a no-op */
 /* Producer's side, one thread at a time. push takes its own reference. */
 weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_ns,
                            weir_error *err);
+/* Rows that were set aside; they count as rows of the lane. */
+weir_status task_lane_push_letters(task_lane *lane, weir_batch *letters,
+                                   int64_t deadline_ns, weir_error *err);
 weir_status task_lane_barrier(task_lane *lane, uint64_t attempt,
                               const weir_bytes *position, weir_error *err);
 weir_status task_lane_end(task_lane *lane, const weir_bytes *position, weir_error *err);

@@ -58,7 +58,7 @@ def test_the_document_of_a_run(weir, pipeline):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert set(document) == {
-        "pipeline", "deployment", "guarantee", "epochs", "rows", "bytes", "seconds", "sources", "sinks",
+        "pipeline", "deployment", "guarantee", "epochs", "rows", "bytes", "dead_letters", "seconds", "sources", "sinks",
     }  # fmt: skip
     assert document["rows"] == 1000
     assert document["sources"] == {"numbers": {"rows": 1000, "lost": 0}}
@@ -88,7 +88,7 @@ def test_the_document_of_status(weir, pipeline):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert set(document) == {
-        "pipeline", "deployment", "decided", "committed", "unresolved", "resolved", "sinks", "sources",
+        "pipeline", "deployment", "decided", "committed", "unresolved", "resolved", "sinks", "dead_letters", "sources",
     }  # fmt: skip
     assert document["unresolved"] == []
 

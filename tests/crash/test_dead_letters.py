@@ -1,0 +1,101 @@
+"""Bad rows on their way to a sink of their own, killed at every step: rows and letters together are the source's
+rows, each once."""
+
+import json
+import re
+
+import pytest
+from harness import PACE, Case, files_of, killed
+
+# Failures before a decision, so that letters are rewound, too.
+REWINDS = "task.write=fail@6,task.write=fail@15,task.write=fail@30"
+POINTS = [
+    "task.read",
+    "task.write",
+    "task.barrier",
+    "file.begin",
+    "file.staged.written",
+    "file.prepared",
+    "store.decide.before",
+    "store.decide.after",
+    "file.manifest.written",
+    "file.manifest.linked",
+    "file.published.one",
+]
+REWOUND = ["task.seek", "file.rollback", "store.abort.before", "store.abort.after"]
+
+
+def is_bad(i):
+    return i % 7 == 3 or i // 100 % 5 == 4
+
+
+class Letters(Case):
+    """Source `orders` of NDJSON and `more` of CSV, both into `lake`, and their bad rows into `bad`."""
+
+    def __init__(self, folder, binary, **options):
+        super().__init__(folder, binary, rows=2400, files=2, sources=2, **options)
+
+    def put(self, source, name, first, n):
+        if source == "orders":
+            rows = [f'{{"id":"bad-{i}"}}\n' if is_bad(i) else f'{{"id":{i},"name":"n"}}\n' for i in range(first, first + n)]
+            (self.folder / source / f"{name}.ndjson").write_text("".join(rows))
+        else:
+            rows = [f'"bad-{i}","two\nlines"\n' if is_bad(i) else f"{i},n\n" for i in range(first, first + n)]
+            (self.folder / source / f"{name}.csv").write_text("id,name\n" + "".join(rows))
+
+    def configure(self, writers=2):
+        self.pipeline.write_text(f"""
+pipeline: crash
+state: ./state
+checkpoint: {{interval: 5ms}}
+sources:
+  orders: {{type: file, path: orders/*.ndjson, batch_rows: 60, schema: {{id: int64, name: utf8}}, on_bad_row: {{dead_letter: bad}}}}
+  more: {{type: file, path: more/*.csv, batch_rows: 60, schema: {{id: int64, name: utf8}}, on_bad_row: {{dead_letter: bad}}}}
+sinks:
+  lake: {{type: file, path: ./out/lake, format: ndjson, writers: {writers}, from: [orders, more]}}
+  bad: {{type: file, path: ./out/bad, format: ndjson, writers: {writers}}}
+""")
+
+    def lines(self, sink):
+        return [json.loads(line) for path in files_of(self.folder / "out" / sink) for line in path.open()]
+
+    def check(self):
+        rows = sorted(row["id"] for row in self.lines("lake"))
+        assert rows == [i for i in range(self.rows) if not is_bad(i)]
+        letters = self.lines("bad")
+        ids = sorted(int(re.search(r"bad-(\d+)", letter["text"])[1]) for letter in letters)
+        assert ids == [i for i in range(self.rows) if is_bad(i)]
+        for letter in letters:
+            assert letter["kind"] == "source" and letter["column"] == "id" and "bad-" in letter["reason"]
+            path = letter["part"]
+            assert path.startswith(f"{self.folder}/{letter['name']}/")
+            with open(path, "rb") as file:
+                file.seek(letter["offset"])
+                assert file.read(len(letter["text"])).decode() == letter["text"]
+
+
+@pytest.mark.parametrize("point", POINTS + REWOUND)
+def test_kill_with_letters_on_the_way(point, tmp_path, weir_faults_bin):
+    case = Letters(tmp_path, weir_faults_bin)
+    for nth in (2, 6):
+        faults = [f"{point}=kill@{nth}", PACE] + ([REWINDS] if point in REWOUND else [])
+        process = case.run(",".join(faults))
+        assert killed(process) or process.returncode == 0, process.stderr[-4000:]
+        assert nth > 2 or killed(process)
+        case.grow(300)
+    case.finish()
+    case.check()
+    case.check_clean()
+
+
+def test_counts_survive_rewinds(tmp_path, weir_faults_bin):
+    """An attempt that was given up counts no letter, and neither is told twice."""
+    case = Letters(tmp_path, weir_faults_bin)
+    done = case.finish(faults=f"{REWINDS},{PACE}")
+    bad = sum(map(is_bad, range(case.rows)))
+    assert done["dead_letters"] == done["sinks"]["bad"]["rows"] == bad
+    assert done["rows"] == done["sinks"]["lake"]["rows"] == case.rows - bad
+    assert sum(source["rows"] for source in done["sources"].values()) == case.rows
+    status = json.loads(case.run(verb="status").stdout)
+    assert status["dead_letters"] == bad
+    case.check()
