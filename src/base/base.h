@@ -125,6 +125,14 @@ weir_status base_sha256_final(base_sha256_stream *stream, uint8_t out[BASE_SHA25
 void base_sha256_done(base_sha256_stream *stream); /* zeroed struct ok */
 
 uint64_t base_xxh3(const void *data, size_t size, uint64_t seed);
+/* The same of bytes that come in pieces, with seed 0. init starts over; done takes a zeroed one. */
+typedef struct base_xxh3_stream {
+  void *state;
+} base_xxh3_stream;
+weir_status base_xxh3_init(base_xxh3_stream *stream, weir_error *err);
+void base_xxh3_update(base_xxh3_stream *stream, const void *data, size_t size);
+uint64_t base_xxh3_final(const base_xxh3_stream *stream);
+void base_xxh3_done(base_xxh3_stream *stream);
 uint64_t base_xxh64(const void *data, size_t size, uint64_t seed);
 
 void base_hex_encode(const void *data, size_t size,

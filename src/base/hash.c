@@ -151,6 +151,26 @@ bool base_uuid_parse(const char *text, uint8_t out[BASE_UUID_SIZE]) {
   return true;
 }
 
+weir_status base_xxh3_init(base_xxh3_stream *stream, weir_error *err) {
+  if (!stream->state) stream->state = XXH3_createState();
+  if (!stream->state) return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
+  XXH3_64bits_reset(stream->state);
+  return WEIR_OK;
+}
+
+void base_xxh3_update(base_xxh3_stream *stream, const void *data, size_t size) {
+  XXH3_64bits_update(stream->state, data, size);
+}
+
+uint64_t base_xxh3_final(const base_xxh3_stream *stream) {
+  return XXH3_64bits_digest(stream->state);
+}
+
+void base_xxh3_done(base_xxh3_stream *stream) {
+  XXH3_freeState(stream->state);
+  stream->state = NULL;
+}
+
 uint64_t base_xxh64(const void *data, size_t size, uint64_t seed) {
   return XXH64(data, size, seed);
 }
