@@ -2,7 +2,7 @@
 # its tier. A file that holds the words "ctest: threads" gets that label too; ThreadSanitizer runs those.
 # "ctest: sim-small" marks a simulation that is quick enough for the sanitizers; "ctest: failing" brings an
 # allocator that fails when it is told to (tests/unit/failing/failing.h), "ctest: failing calls" calls to the system
-# that do (calls.h).
+# that do (calls.h), "ctest: moving" a folder of files that move (tests/unit/moving/moving.h).
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
   message(STATUS "cmocka is missing, so no C tests are built; './dev setup --test' installs it")
@@ -67,6 +67,8 @@ foreach(tier unit sim conform)
       target_link_options(${name} PRIVATE LINKER:--wrap=dlsym)
     elseif(marks MATCHES "ctest: failing")
       target_sources(${name} PRIVATE tests/${tier}/failing/failing.c)
+    elseif(marks MATCHES "ctest: moving")
+      target_sources(${name} PRIVATE tests/${tier}/moving/moving.c)
     endif()
     set_tests_properties(${name} PROPERTIES
       LABELS "${labels}" TIMEOUT ${timeout_${tier}} ENVIRONMENT "${sanitizer_options}")

@@ -31,8 +31,8 @@ enum {
   FILE_COUNTED = 4, /* batches or row groups are counted, not bytes */
   FILE_PACKED =
       8, /* compressed: it may not change, and rows are found by decompressing again */
-  /* follow: its `covered` bytes are a copy of what another file, whose rotation it seems to be, begins
-   * with; whoever reads that one on has read these */
+  /* follow: its `covered` bytes are a copy of what another file, whose rotation it seems to be and whose mark is
+   * in `row`, begins with; whoever reads that one on has read these */
   FILE_COPY = 16,
   FILE_SEEN =
       32, /* follow, and alone: nothing of it was read, and it goes on under any name */
@@ -53,10 +53,12 @@ typedef struct file_progress {
 /* What scans of a followed folder remember of a file; zero without `follow`, and in no position. */
 typedef struct file_seen {
   int64_t born, modified, changed; /* ns since 1970; 0: not known */
-  uint64_t tried; /* its size when all its complete lines had been read */
+  uint64_t tried;           /* its size when all its complete lines had been read */
+  uint64_t held, held_hash; /* its first bytes, of which a copy waits, and their hash */
   size_t match;   /* a scan's own: 1 + number of the known file that it is; 0: none */
   uint8_t state;  /* a scan's own */
-  uint8_t absent; /* scans in a row in which it, or what it held, was not found */
+  uint8_t absent; /* scans in a row in which it was not found */
+  uint8_t unheld; /* the same for a copy of what it held before it was cut */
   bool quiet;     /* `changed` was so long ago that any later change shows in it */
   bool aside;     /* `path` does not name it: what it once named has this name now */
   bool other; /* beside a followed file, looks like its rotation, and is none of ours */
@@ -70,7 +72,8 @@ typedef struct file_item {
       path; /* NULL for what a position knows and the folder no longer has, if it was done */
   uint64_t device, inode;
   uint32_t born; /* hash of the time of birth; 0: the file system does not tell */
-  uint32_t name; /* hash of the path */
+  uint32_t
+      name; /* hash of the path; follow: of that under which it was seen last with what was read of it */
   uint64_t size; /* when it was listed */
   file_progress progress;
   file_seen seen;

@@ -53,50 +53,74 @@ bool file_is_rotation(const char *path, const char *name) {
   return false;
 }
 
-/* A copy that was finished before more was read of the file than it holds. */
-static bool ends_before(const file_scan *scan, const file_item *item,
-                        const file_progress *progress) {
-  if (item->seen.match == 0) return false;
-  const file_progress *held = &scan->known[item->seen.match - 1].item->progress;
-  return held->flags & FILE_COPY && held->covered == item->size &&
-         held->covered <= progress->covered;
+uint64_t file_mark(const file_item *item) {
+  return item->inode & INT64_MAX;
 }
 
-weir_status file_find_copy(file_scan *scan, uint32_t name, const file_progress *progress,
-                           bool *found, weir_error *err) {
-  *found = false;
+/* What a rotation goes on from when it holds what was read of `known`, or is a copy of it that ended before more
+ * was read. One that grew since it was listed is in doubt. */
+static weir_status compare_rotation(const file_scan *scan, const file_item *item,
+                                    const file_item *known, file_progress *progress,
+                                    file_verdict *out, weir_error *err) {
+  const file_progress *held =
+      item->seen.match ? &scan->known[item->seen.match - 1].item->progress : NULL;
+  bool shorter = item->size < known->progress.covered;
+  struct stat st;
+  int fd = -1;
+  *progress = known->progress;
+  *out = FILE_DOUBT;
+  weir_status status = file_item_try(item, &fd, err);
+  if (status != WEIR_OK || fd < 0) return status;
+  if (fstat(fd, &st) != 0) {
+    status = weir_error_errno(err, errno, "cannot look at %s", item->path);
+  } else if (!shorter || (uint64_t)st.st_size == item->size) {
+    bool ended = shorter && held != NULL && held->flags & FILE_COPY &&
+                 held->covered == item->size && held->row == file_mark(known);
+    if (ended) *progress = *held;
+    *out = FILE_DIFFERENT;
+    if (ended || !shorter)
+      status = compare_open(fd, item->path, progress->covered, progress->hash, out, err);
+  }
+  close(fd);
+  return status;
+}
+
+weir_status file_find_copy(file_scan *scan, uint32_t name, const file_item *known,
+                           file_verdict *out, weir_error *err) {
+  *out = FILE_DIFFERENT;
   for (size_t i = file_index_find(&scan->rotated, name, 0);
        file_index_has(&scan->rotated, i, name, 0); i++) {
     file_item *item = &scan->now.items[scan->rotated.entries[i].at];
     file_verdict verdict = FILE_DIFFERENT;
-    file_progress moved = *progress;
+    file_progress moved = {0};
     if (item->seen.state != FILE_FRESH) continue;
-    if (item->size < progress->covered) {
-      if (!ends_before(scan, item, progress)) continue;
-      moved = scan->known[item->seen.match - 1].item->progress;
-    }
-    weir_status status = file_compare(item, moved.covered, moved.hash, &verdict, err);
+    weir_status status = compare_rotation(scan, item, known, &moved, &verdict, err);
     if (status != WEIR_OK) return status;
-    if (verdict == FILE_DOUBT) item->seen.wait = true;
+    if (verdict == FILE_DOUBT) {
+      item->seen.wait = true;
+      *out = FILE_DOUBT;
+    }
     if (verdict != FILE_SAME) continue;
     item->progress = moved;
+    if (moved.flags & FILE_COPY) item->progress.row = 0;
     item->progress.flags &= (uint8_t)~FILE_COPY;
     if (item->size > moved.covered) item->progress.flags &= (uint8_t)~FILE_DONE;
     item->seen.state = FILE_KEPT;
     item->seen.other = false;
-    *found = true;
+    *out = FILE_SAME;
     return WEIR_OK;
   }
   return WEIR_OK;
 }
 
-/* Whether all of `copy` is what `name` begins with. What differs may be so because `name` was cut just now:
- * then it is in doubt, unless nothing was delivered of it. */
-static weir_status compare_files(file_item *copy, int copy_fd, const file_item *name,
+/* Whether all of `copy` is what `name` begins with, and that as it was read. What differs may be so because it
+ * was cut just now: then it is in doubt, unless nothing was delivered of it. */
+static weir_status compare_files(file_item *copy, int copy_fd, file_item *name,
                                  int name_fd, file_verdict *out, weir_error *err) {
   struct stat st;
   uint64_t hash = 0;
   weir_status status = WEIR_OK;
+  file_verdict as_read = FILE_SAME;
   *out = FILE_DIFFERENT;
   if (fstat(copy_fd, &st) != 0)
     return weir_error_errno(err, errno, "cannot look at %s", copy->path);
@@ -110,20 +134,25 @@ static weir_status compare_files(file_item *copy, int copy_fd, const file_item *
       return WEIR_OK;
     }
   }
-  if (status == WEIR_OK && *out == FILE_SAME) {
-    copy->size = size;
-    copy->progress =
-        (file_progress){.flags = FILE_COPY | FILE_DONE, .covered = size, .hash = hash};
+  if (status == WEIR_OK && name->progress.covered > 0)
+    status = compare_open(name_fd, name->path, name->progress.covered,
+                          name->progress.hash, &as_read, err);
+  if (status != WEIR_OK) return status;
+  if (as_read != FILE_SAME) *out = FILE_DOUBT;
+  if (*out != FILE_SAME) return WEIR_OK;
+  copy->size = size;
+  copy->progress = (file_progress){.flags = FILE_COPY | FILE_DONE,
+                                   .covered = size,
+                                   .hash = hash,
+                                   .row = file_mark(name)};
+  if (name->seen.held < size) {
+    name->seen.held = size;
+    name->seen.held_hash = hash;
   }
-  if (status != WEIR_OK || *out != FILE_DIFFERENT || name->progress.covered == 0)
-    return status;
-  status = compare_open(name_fd, name->path, name->progress.covered, name->progress.hash,
-                        out, err);
-  if (status == WEIR_OK) *out = *out == FILE_SAME ? FILE_DIFFERENT : FILE_DOUBT;
-  return status;
+  return WEIR_OK;
 }
 
-static weir_status compare_with(file_item *copy, const file_item *name, file_verdict *out,
+static weir_status compare_with(file_item *copy, file_item *name, file_verdict *out,
                                 weir_error *err) {
   int copy_fd = -1, name_fd = -1;
   *out = FILE_DOUBT;
@@ -143,20 +172,27 @@ static weir_status hold(file_scan *scan, file_item *item, weir_error *err) {
   weir_status status = WEIR_OK;
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));) {
     uint32_t hash = file_name_hash(name);
-    /* it may be there yet, and this be its copy, or this be it */
-    if (file_index_holds(&scan->missed, hash, 0)) item->seen.wait = true;
+    bool known = false;
+    /* it may have been cut, and this be its copy */
+    if (file_index_holds(&scan->missed, hash, FILE_MISSED) ||
+        file_index_holds(&scan->missed, hash, FILE_MISSED_BYTES))
+      item->seen.wait = true;
     for (size_t i = file_index_find(&scan->names, hash, 0);
          file_index_has(&scan->names, i, hash, 0); i++) {
-      const file_item *other = &scan->now.items[scan->names.entries[i].at];
+      file_item *other = &scan->now.items[scan->names.entries[i].at];
       file_verdict verdict = FILE_DIFFERENT;
       if (other == item || other->seen.other || other->progress.flags & FILE_COPY ||
           strcmp(other->path, name) != 0)
         continue;
+      known = true;
       status = compare_with(item, other, &verdict, err);
       if (status != WEIR_OK) return status;
       if (verdict == FILE_SAME) return WEIR_OK;
       if (verdict == FILE_DOUBT) item->seen.wait = true;
     }
+    /* it came after the folder was read, and this may be its copy, unless this is older */
+    if (!known && item->seen.match == 0 && access(name, F_OK) == 0)
+      item->seen.wait = true;
   }
   return status;
 }
@@ -194,6 +230,10 @@ weir_status file_hold_copies(file_scan *scan, weir_error *err) {
     file_item *item = &scan->now.items[i];
     if (item->seen.state != FILE_FRESH) continue;
     if (item->seen.other && came_later(scan, item)) item->seen.other = false;
+    /* that one may be this one on another device; this may have been cut after it was copied there */
+    if (file_index_holds(&scan->missed, item->name, FILE_MISSED) ||
+        file_index_holds(&scan->missed, file_mark(item), FILE_MISSED_COPY))
+      item->seen.wait = true;
     if (file_comes_whole(scan->follow, item->path) || is_settled(scan, item)) continue;
     weir_status status = hold(scan, item, err);
     /* what may not be read, and was not asked for, is none of ours */

@@ -203,8 +203,7 @@ static weir_status index_rotations(file_scan *scan, weir_error *err) {
     const char *path = scan->now.items[i].path;
     for (size_t place = 0;
          status == WEIR_OK && file_rotated_from(path, &place, name, sizeof(name));) {
-      uint32_t hash = file_name_hash(name);
-      if (is_named(scan, hash)) status = file_index_add(&scan->rotated, hash, 0, i, err);
+      status = file_index_add(&scan->rotated, file_name_hash(name), 0, i, err);
     }
   }
   file_index_sort(&scan->rotated);
@@ -265,6 +264,7 @@ static weir_status judge(const file_scan *scan, file_item *item, weir_error *err
         err);
   keep(item, progress);
   item->seen.wait = verdict == FILE_DOUBT;
+  if (verdict != FILE_SAME) item->name = known->name;
   if (verdict == FILE_DIFFERENT) item->seen.state = FILE_LOST;
   return WEIR_OK;
 }
@@ -295,7 +295,7 @@ static weir_status find_by_name(file_scan *scan, file_known *known, weir_error *
        !known->taken && file_index_has(&scan->names, i, name, 0); i++) {
     file_item *item = &scan->now.items[scan->names.entries[i].at];
     file_verdict verdict = FILE_DIFFERENT;
-    if (item->seen.state != FILE_FRESH || item->seen.match != 0 ||
+    if (item->seen.state != FILE_FRESH ||
         (progress->flags & WHOLE && item->size != progress->covered))
       continue;
     weir_status status =
@@ -309,14 +309,17 @@ static weir_status find_by_name(file_scan *scan, file_known *known, weir_error *
   return WEIR_OK;
 }
 
+/* Of files that are gone; one that was missed just now may be there yet, and be the one to go on. */
 static weir_status find_moved(file_scan *scan, weir_error *err) {
   weir_status status = WEIR_OK;
   for (size_t k = 0; status == WEIR_OK && k < scan->n_known; k++) {
     file_known *known = &scan->known[k];
+    file_verdict verdict = FILE_DIFFERENT;
+    if (!known->gone && known->item->seen.absent + 1 < FILE_ABSENT_MAX) continue;
     if (is_owed(known)) status = find_by_name(scan, known, err);
     if (status == WEIR_OK && is_owed(known) && !(known->item->progress.flags & WHOLE))
-      status = file_find_copy(scan, known->item->name, &known->item->progress,
-                              &known->taken, err);
+      status = file_find_copy(scan, known->item->name, known->item, &verdict, err);
+    known->taken |= verdict == FILE_SAME;
   }
   return status;
 }
@@ -347,37 +350,41 @@ static bool is_overwritten(const file_scan *scan, const file_item *item) {
 }
 
 /* The copy may be a rotation of each name that the file had, and of those from which it was rotated itself. */
-static weir_status find_copy(file_scan *scan, const file_item *item, bool *found,
+static weir_status find_copy(file_scan *scan, const file_item *item, file_verdict *out,
                              weir_error *err) {
   char name[PATH_ROOM];
   const file_item *known = scan->known[item->seen.match - 1].item;
-  weir_status status = file_find_copy(scan, known->name, &known->progress, found, err);
-  if (status == WEIR_OK && !*found && item->name != known->name)
-    status = file_find_copy(scan, item->name, &known->progress, found, err);
-  for (size_t place = 0; status == WEIR_OK && !*found &&
-                         file_rotated_from(item->path, &place, name, sizeof(name));)
-    status = file_find_copy(scan, file_name_hash(name), &known->progress, found, err);
+  bool doubt = false;
+  weir_status status = file_find_copy(scan, known->name, known, out, err);
+  for (size_t place = 0; status == WEIR_OK && *out != FILE_SAME;) {
+    doubt |= *out == FILE_DOUBT;
+    if (!file_rotated_from(item->path, &place, name, sizeof(name))) break;
+    status = file_find_copy(scan, file_name_hash(name), known, out, err);
+  }
+  if (doubt && *out != FILE_SAME) *out = FILE_DOUBT;
   return status;
 }
 
 /* Files whose bytes were replaced: another one goes on for them, and they begin anew. */
 static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
   const file_item *known = scan->known[item->seen.match - 1].item;
-  bool found = false;
-  weir_status status = find_copy(scan, item, &found, err);
+  file_verdict verdict = FILE_DIFFERENT;
+  weir_status status = find_copy(scan, item, &verdict, err);
   if (status != WEIR_OK) return status;
-  bool overwritten = !found && is_overwritten(scan, item);
+  bool found = verdict == FILE_SAME, overwritten = !found && is_overwritten(scan, item);
   /* What was renamed after it was cut looks the same, and the scan may have missed its copy; of a file of an
    * earlier run nobody knows whether it waited for one. */
-  bool in_place = overwritten && item->name == known->name && known->path != NULL &&
-                  known->seen.absent == 0;
-  if (!found && !in_place && known->seen.absent + 1 < FILE_ABSENT_MAX) {
-    item->seen.absent = known->seen.absent + 1;
+  bool in_place = overwritten && verdict != FILE_DOUBT && known->path != NULL &&
+                  file_name_hash(item->path) == known->name && known->seen.absent == 0 &&
+                  known->seen.unheld == 0;
+  item->seen.unheld = known->seen.unheld + (verdict != FILE_DOUBT);
+  if (!found && !in_place && item->seen.unheld < FILE_ABSENT_MAX) {
     item->seen.wait = true;
     item->seen.state = FILE_KEPT;
     item->progress = known->progress;
     return WEIR_OK;
   }
+  item->seen.unheld = 0;
   if (!found && !overwritten) {
     status = lose(scan, item, "was cut, and no copy of what was read is in its folder",
                   ": bring that copy back beside it, named as its rotation, or go on "
@@ -385,6 +392,7 @@ static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
                   err);
     if (status != WEIR_OK) return status;
   }
+  item->name = file_name_hash(item->path);
   item->progress = (file_progress){0};
   item->seen.state = FILE_FRESH;
   return WEIR_OK;
@@ -400,26 +408,23 @@ static weir_status replace_all(file_scan *scan, weir_error *err) {
 
 /* ---- what is not there */
 
-static weir_status index_missed(file_scan *scan, const file_item *item, weir_error *err) {
-  char name[PATH_ROOM];
-  weir_status status = file_index_add(&scan->missed, item->name, 0, 0, err);
-  for (size_t place = 0; status == WEIR_OK && item->path != NULL &&
-                         file_rotated_from(item->path, &place, name, sizeof(name));)
-    status = file_index_add(&scan->missed, file_name_hash(name), 0, 0, err);
-  return status;
-}
-
-/* The names, and those from which they were rotated, of files and bytes that this scan has not found. */
-static weir_status index_all_missed(file_scan *scan, weir_error *err) {
+/* What this scan has not found, or not with its bytes. */
+static weir_status index_missed(file_scan *scan, weir_error *err) {
   weir_status status = WEIR_OK;
   for (size_t k = 0; status == WEIR_OK && k < scan->n_known; k++) {
     const file_known *known = &scan->known[k];
-    if (!known->taken && !known->gone && !known->item->seen.other)
-      status = index_missed(scan, known->item, err);
+    const file_progress *progress = &known->item->progress;
+    if (known->taken || known->gone || known->item->seen.other) continue;
+    if (progress->flags & FILE_COPY)
+      status = file_index_add(&scan->missed, progress->row, FILE_MISSED_COPY, 0, err);
+    else if (progress->covered > 0)
+      status = file_index_add(&scan->missed, known->item->name, FILE_MISSED, 0, err);
   }
-  for (size_t i = 0; status == WEIR_OK && i < scan->now.n; i++)
-    if (scan->now.items[i].seen.absent > 0)
-      status = index_missed(scan, &scan->now.items[i], err);
+  for (size_t i = 0; status == WEIR_OK && i < scan->now.n; i++) {
+    const file_item *item = &scan->now.items[i];
+    if (item->seen.state == FILE_KEPT && item->seen.wait)
+      status = file_index_add(&scan->missed, item->name, FILE_MISSED_BYTES, 0, err);
+  }
   file_index_sort(&scan->missed);
   return status;
 }
@@ -439,7 +444,7 @@ static weir_status copy_to(file_list *list, const file_item *from, weir_error *e
 
 static weir_status miss(file_scan *scan, const file_item *known, file_list *gone,
                         weir_error *err) {
-  if (known->seen.other || known->progress.flags & FILE_COPY) return WEIR_OK;
+  if (known->seen.other) return WEIR_OK;
   if (known->seen.absent + 1 < FILE_ABSENT_MAX) {
     weir_status status = copy_to(&scan->now, known, err);
     if (status != WEIR_OK) return status;
@@ -449,6 +454,7 @@ static weir_status miss(file_scan *scan, const file_item *known, file_list *gone
     item->seen.state = FILE_KEPT;
     return WEIR_OK;
   }
+  if (known->progress.flags & FILE_COPY) return WEIR_OK;
   if (known->progress.flags & FILE_DONE) return copy_to(gone, known, err);
   if (known->progress.covered == 0 && known->size == 0) return WEIR_OK;
   return lose(scan, known, "is gone, and was not read to its end",
@@ -494,7 +500,7 @@ weir_status file_follow_scan(const file_follow *follow, const file_list *files,
   if (status == WEIR_OK) status = judge_all(&scan, err);
   if (status == WEIR_OK) status = find_moved(&scan, err);
   if (status == WEIR_OK) status = replace_all(&scan, err);
-  if (status == WEIR_OK) status = index_all_missed(&scan, err);
+  if (status == WEIR_OK) status = index_missed(&scan, err);
   if (status == WEIR_OK) status = file_hold_copies(&scan, err);
   if (status == WEIR_OK) status = miss_all(&scan, &left, err);
   for (size_t i = 0; status == WEIR_OK && i < scan.now.n; i++) {

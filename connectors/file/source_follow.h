@@ -16,8 +16,16 @@
  * that. So a copy that was not there yet when a file was listed, holds all that can be read of that file
  * before the next scan: a position that knows no copy is covered by every copy made later.
  *
+ * A file is begun from its start only when it cannot be a copy of what was read:
+ *   what was read under its name, or a name that it may be a rotation of, was found again, with its bytes.
+ *   It keeps that name until then: a log is cut under the name that it is copied under, and renamed later.
+ *   The file that has such a name now begins with other bytes, and is known: else it came after the folder
+ *   was read, and this may be its copy.
+ * What is read of a file while a copy of it waits begins with the bytes of that copy, so that the copy stays one
+ * when the file is cut.
+ *
  * Whatever changes under the eyes of a scan, or cannot be found, waits for further scans: a name that moves
- * while a folder is read may be missed.
+ * while a folder is read may be missed. Only scans without such a doubt count.
  */
 #ifndef CONNECTORS_FILE_SOURCE_FOLLOW_H
 #define CONNECTORS_FILE_SOURCE_FOLLOW_H
@@ -53,6 +61,10 @@ enum {
   FILE_LOST = 2   /* it does not hold what was read of it any more */
 };
 
+/* What was read of a file named so, which was not found; or was found without its bytes; or the copy of a file
+ * with that mark. */
+enum { FILE_MISSED, FILE_MISSED_BYTES, FILE_MISSED_COPY };
+
 typedef enum file_verdict { FILE_SAME, FILE_DIFFERENT, FILE_DOUBT } file_verdict;
 
 typedef struct file_known {
@@ -72,19 +84,21 @@ typedef struct file_scan {
   file_index
       bases; /* (name, 0): what files that were followed out of `path` were called */
   file_index rotated; /* (name, 0) -> now, for what may be a rotation of that name */
-  file_index
-      missed; /* (name, 0): of what a rotation may hold that was not found where it was */
+  file_index missed;  /* (name or mark, FILE_MISSED*) */
 } file_scan;
 
 /* Whether the file begins with the bytes of a progress. */
 weir_status file_compare(const file_item *item, uint64_t covered, uint64_t hash,
                          file_verdict *out, weir_error *err);
+/* Who is copied, in the progress of a copy. */
+uint64_t file_mark(const file_item *item);
 /* Arrow and compressed files come complete, and stay as they are. */
 bool file_comes_whole(const file_follow *follow, const char *path);
 bool file_is_rotation(const char *path, const char *name);
-/* Gives the progress to a rotation of `name` that begins with the same bytes, if there is one. */
-weir_status file_find_copy(file_scan *scan, uint32_t name, const file_progress *progress,
-                           bool *found, weir_error *err);
+/* Gives the progress of `known` to a rotation of `name` that begins with the same bytes, if there is one:
+ * FILE_SAME then. FILE_DOUBT: one may be. */
+weir_status file_find_copy(file_scan *scan, uint32_t name, const file_item *known,
+                           file_verdict *out, weir_error *err);
 /* Decides about all that is fresh: new, a copy, or none of ours. */
 weir_status file_hold_copies(file_scan *scan, weir_error *err);
 #endif

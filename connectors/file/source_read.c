@@ -387,6 +387,10 @@ weir_status file_reader_open(file_reader *reader, file_item *item, weir_error *e
   reader->bound = item->size;
   reader->kept = item->progress.covered;
   reader->kept_hash = item->progress.hash;
+  if (item->seen.held > reader->kept) {
+    reader->kept = item->seen.held;
+    reader->kept_hash = item->seen.held_hash;
+  }
   reader->changed = false;
   status = open_input(reader, item, err);
   if (status == WEIR_E_BAD_DATA && is_mixed(reader)) status = WEIR_OK;
@@ -420,8 +424,10 @@ static weir_status settle(file_reader *reader, weir_error *err) {
     return WEIR_OK;
   }
   if (status == WEIR_OK) status = check_kept(reader, err); /* the hash first */
-  reader->kept = progress->covered;
-  reader->kept_hash = progress->hash;
+  if (progress->covered >= reader->kept) {
+    reader->kept = progress->covered;
+    reader->kept_hash = progress->hash;
+  }
   return status;
 }
 

@@ -365,6 +365,8 @@ static void test_copied_and_removed(void **state) {
   scan();
   folder_remove_file(folder, "app.log");
   scan();
+  check_more(""); /* it may have been missed */
+  scan_long();
   check_more("app.log.1@3");
 }
 
@@ -396,6 +398,62 @@ static void test_copy_over_the_last(void **state) {
     scan();
     check_more("");
   }
+}
+
+/* The same lines once more, copied over their copy: nothing shows that they came again. */
+static void test_same_bytes_over_the_last(void **state) {
+  (void)state;
+  for (int part = 0; part < 2; part++) {
+    begin_log("app.log");
+    copy("app.log", "app.log.1");
+    cut("app.log");
+    scan();
+    check_more("app.log.1@3");
+    deliver("app.log.1", 0);
+    add("app.log", "a1\na2\n");
+    scan();
+    check_more("app.log@0");
+    if (part) deliver("app.log", 3);
+    copy("app.log", "app.log.1");
+    cut("app.log");
+    if (part) {
+      check_refused("app.log was cut, and no copy");
+    } else {
+      scan_long();
+      check_more("");
+    }
+    end(NULL);
+    begin(NULL);
+  }
+}
+
+/* A copy that was there before the first start is a rotation when the pattern names it. */
+static void test_copy_before_the_first_start(void **state) {
+  (void)state;
+  for (int named = 0; named < 2; named++) {
+    put("app.log.1", "a1\na2\n");
+    put("app.log", "b1\n");
+    set_paths(named ? "app.log*" : "app.log");
+    for (int i = 0; i < 3; i++) {
+      scan_long();
+      check_more(named ? "app.log@0 app.log.1@0" : "app.log@0");
+      restart();
+    }
+    end(NULL);
+    begin(NULL);
+  }
+}
+
+/* The log that a copy was made of came after the folder had been read. */
+static void test_copy_of_what_comes(void **state) {
+  (void)state;
+  set_paths("app.log.*");
+  put("app.log", "a1\n"); /* nobody's: the pattern does not name it */
+  put("app.log.1", "a1\n");
+  scan();
+  check_more("");
+  scan();
+  check_more("app.log.1@0");
 }
 
 /* As when the folder is read while names move: the copy is seen only after the file that was cut has been
@@ -467,6 +525,8 @@ static void test_saved_by_an_editor(void **state) {
   put("app.log.tmp", "a1\na2\na3\n");
   folder_rename(folder, "app.log.tmp", "app.log");
   scan();
+  check_more("");
+  scan_long();
   check_more("app.log@3");
   put("app.log.tmp", "x1\na2\na3\n");
   folder_rename(folder, "app.log.tmp", "app.log");
@@ -597,6 +657,9 @@ int main(void) {
       IN_FOLDER(test_copied_and_removed),
       IN_FOLDER(test_cut_twice),
       IN_FOLDER(test_copy_over_the_last),
+      IN_FOLDER(test_same_bytes_over_the_last),
+      IN_FOLDER(test_copy_before_the_first_start),
+      IN_FOLDER(test_copy_of_what_comes),
       IN_FOLDER(test_copy_seen_after_another_rotation),
       IN_FOLDER(test_cut_without_a_copy),
       IN_FOLDER(test_removed),
