@@ -29,8 +29,7 @@ bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
     wait = coord_grow_backoff(c, wait);
   }
   c->backoff_until = coord_later(c, wait);
-  bool again = may_be_tried_again(error) && count->n < COORD_CAUSE_LIMIT;
-  if (again || c->stopping) return !again;
+  if (may_be_tried_again(error) && count->n < COORD_CAUSE_LIMIT) return false;
   c->error = *error;
   const char *who = sink < c->n_sinks   ? c->sinks[sink].id
                     : lane < c->n_lanes ? c->lanes[lane].name
@@ -57,13 +56,12 @@ void coord_forget_failures(coord *c) {
  * lose that cannot go back. */
 weir_status coord_abort(coord *c, const weir_error *error, uint32_t sink, uint32_t lane,
                         weir_error *err) {
-  c->stopping = coord_count_failure(c, error, sink, lane) || c->stopping;
+  c->stopping = coord_count_failure(c, error, sink, lane);
   BASE_TRY(coord_enter(c, PHASE_STOPPING_LANES, err));
   for (uint32_t i = 0; i < c->n_lanes; i++) {
     c->lanes[i].stop = ASK_SENT;
     c->lanes[i].seek = ASK_NOT;
   }
-  if (!c->n_lanes) return WEIR_OK;
   return coord_push(c,
                     &(coord_command){.type = COORD_STOP_LANES,
                                      .sink = COORD_NONE,

@@ -49,14 +49,12 @@ void coord_drop_owed(coord_sink_state *s, size_t n) {
 
 /* ---- when */
 
+/* It owes rows. */
 static int64_t gathered_until(const coord_sink_state *s) {
-  for (size_t i = 0; i < s->n_owed; i++) {
-    if (!s->owed[i].has_rows) continue;
-    int64_t at = 0;
-    if (__builtin_add_overflow(s->owed[i].since, s->commit_interval, &at)) at = INT64_MAX;
-    return at;
-  }
-  return INT64_MAX;
+  const coord_debt *oldest = s->owed;
+  while (!oldest->has_rows) oldest++;
+  int64_t at = 0;
+  return __builtin_add_overflow(oldest->since, s->commit_interval, &at) ? INT64_MAX : at;
 }
 
 /* Gathering stops at half of what one batch may hold. */

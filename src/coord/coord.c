@@ -28,7 +28,7 @@ weir_status coord_copy_bytes(weir_bytes *out, int present, const void *data, siz
 weir_status coord_push(coord *c, const coord_command *command, weir_error *err) {
   if (c->first_command == c->n_commands) c->first_command = c->n_commands = 0;
   if (c->n_commands == c->commands_capacity) {
-    size_t capacity = c->commands_capacity ? 2 * c->commands_capacity : 64;
+    size_t capacity = 2 * c->commands_capacity;
     coord_command *grown = base_realloc(c->commands, capacity, sizeof(*grown), err);
     if (!grown) return WEIR_E_NOMEM;
     c->commands = grown;
@@ -187,7 +187,7 @@ coord_lane *coord_event_lane(coord *c, const coord_event *e, weir_error *err) {
 
 weir_status coord_progress(coord *c, weir_error *err) {
   bool moved = true;
-  while (moved && c->phase != PHASE_STOPPED) {
+  while (moved) {
     moved = false;
     /* Commits first: begin_epoch of the next attempt goes out behind them. */
     BASE_TRY(coord_progress_commits(c, err));
@@ -196,7 +196,6 @@ weir_status coord_progress(coord *c, weir_error *err) {
     BASE_TRY(coord_progress_preparing(c, &moved, err));
     BASE_TRY(coord_progress_abort(c, &moved, err));
   }
-  if (c->phase == PHASE_STOPPED) return WEIR_OK;
   BASE_TRY(coord_progress_tell(c, err));
   BASE_TRY(coord_progress_clean(c, err));
   return progress_end(c, err);

@@ -12,16 +12,12 @@ bool coord_same_bytes(const weir_bytes *a, const weir_bytes *b) {
          (!a->size || memcmp(a->data, b->data, a->size) == 0);
 }
 
-/* The present attempt's position: of the lane's barrier, else of its end. */
 const weir_bytes *coord_lane_position(const coord_lane *lane) {
-  return lane->barrier ? &lane->barrier_position
-         : lane->ended ? &lane->end_position
-                       : &lane->position;
+  return lane->barrier ? &lane->barrier_position : &lane->end_position;
 }
 
 uint64_t coord_lane_rows(const coord_lane *lane) {
-  if (lane->barrier) return lane->barrier_rows;
-  return lane->ended ? lane->end_rows : lane->rows;
+  return lane->barrier ? lane->barrier_rows : lane->end_rows;
 }
 
 bool coord_is_last(const coord *c) {
@@ -344,7 +340,6 @@ static weir_status settle_positions(coord *c, weir_error *err) {
     coord_lane *lane = &c->lanes[i];
     lane->rows = coord_lane_rows(lane);
     const weir_bytes *position = coord_lane_position(lane);
-    if (position == &lane->position) continue;
     BASE_TRY(coord_copy_bytes(&lane->position, position->release != NULL, position->data,
                               position->size, err));
   }

@@ -6,12 +6,9 @@
 
 #include "coord/state.h"
 
-static coord_sink_state *find_sink(coord *c, const char *id, uint32_t *index) {
+static coord_sink_state *find_sink(coord *c, const char *id) {
   for (uint32_t i = 0; i < c->n_sinks; i++) {
-    if (strcmp(c->sinks[i].id, id) == 0) {
-      if (index) *index = i;
-      return &c->sinks[i];
-    }
+    if (strcmp(c->sinks[i].id, id) == 0) return &c->sinks[i];
   }
   return NULL;
 }
@@ -42,14 +39,14 @@ static weir_status load_positions(coord *c, const weir_store_state *state,
 
 static void load_cursors(coord *c, const weir_store_state *state) {
   for (size_t i = 0; i < state->n_decided; i++) {
-    coord_sink_state *s = find_sink(c, state->decided[i].sink_id, NULL);
+    coord_sink_state *s = find_sink(c, state->decided[i].sink_id);
     if (!s) continue;
     s->decided = state->decided[i].cursor;
     s->rows = state->decided[i].rows;
     s->bytes = state->decided[i].bytes;
   }
   for (size_t i = 0; i < state->n_seen; i++) {
-    coord_sink_state *s = find_sink(c, state->seen[i].sink_id, NULL);
+    coord_sink_state *s = find_sink(c, state->seen[i].sink_id);
     if (s) s->seen = state->seen[i].cursor;
   }
 }
@@ -90,7 +87,7 @@ static weir_status load_debt(coord *c, const weir_store_attempt *a,
                              const weir_store_sink *part, weir_error *err) {
   weir_status status = WEIR_OK;
   coord_debt debt = {.cursor = part->cursor, .has_rows = part->has_rows};
-  coord_sink_state *s = find_sink(c, part->sink_id, NULL);
+  coord_sink_state *s = find_sink(c, part->sink_id);
   for (size_t i = 0; i < a->n_descriptors; i++) {
     if (strcmp(a->descriptors[i].sink_id, part->sink_id) == 0) debt.n_entries++;
   }
@@ -133,9 +130,9 @@ static weir_status load_resolved(coord_sink_state *s, const weir_store_state *st
 
 static weir_status load_decided(coord *c, const weir_store_state *state,
                                 const weir_store_attempt *a, weir_error *err) {
-  if (a->attempt > c->decided) c->decided = a->attempt;
+  c->decided = a->attempt; /* they come ascending */
   for (size_t i = 0; i < a->n_sinks; i++) {
-    coord_sink_state *s = find_sink(c, a->sinks[i].sink_id, NULL);
+    coord_sink_state *s = find_sink(c, a->sinks[i].sink_id);
     if (weir_store_resolved(state, a->sinks[i].sink_id, a->attempt)) {
       if (s) BASE_TRY(load_resolved(s, state, &a->sinks[i].cursor, err));
     } else if (!s) {

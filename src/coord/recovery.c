@@ -169,10 +169,9 @@ static weir_status abort_next(coord *c, weir_error *err) {
                     err);
 }
 
+/* While RESOLVING one Abort is always under way. */
 weir_status coord_resolved(coord *c, uint64_t attempt, weir_error *err) {
-  if (c->resolved == c->n_unresolved || c->unresolved[c->resolved] != attempt) {
-    return coord_not_now(c, "aborted", err);
-  }
+  if (c->unresolved[c->resolved] != attempt) return coord_not_now(c, "aborted", err);
   c->resolved++;
   return abort_next(c, err);
 }

@@ -273,6 +273,7 @@ int64_t coord_prepare_deadline(const coord *c);
 void coord_drop_decision(coord *c);
 /* Every lane has ended, and the present attempt's positions are those of the ends. */
 bool coord_is_last(const coord *c);
+/* Once all is sealed: the present attempt's position, of the lane's barrier, else of its end. */
 const weir_bytes *coord_lane_position(const coord_lane *lane);
 uint64_t coord_lane_rows(const coord_lane *lane);
 bool coord_same_bytes(const weir_bytes *a, const weir_bytes *b);

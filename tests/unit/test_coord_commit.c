@@ -279,7 +279,12 @@ static void test_every_move_of_a_commit(void **state) {
       assert_int_equal(coord_commit_may((coord_commit_state)from, (coord_commit_state)to),
                        expected);
     }
+    assert_false(coord_commit_may((coord_commit_state)3, (coord_commit_state)from));
   }
+  assert_string_equal(coord_commit_state_name(COMMIT_IDLE), "idle");
+  assert_string_equal(coord_commit_state_name(COMMIT_RUNNING), "running");
+  assert_string_equal(coord_commit_state_name(COMMIT_WAITING), "waiting");
+  assert_string_equal(coord_commit_state_name((coord_commit_state)3), "unknown");
 }
 
 int main(void) {

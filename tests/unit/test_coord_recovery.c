@@ -202,6 +202,44 @@ static void test_what_was_resolved_and_published_after_all(void **state) {
   bench_done(&b);
 }
 
+/* The last decided one: nothing is owed behind it. */
+static void test_the_last_was_resolved_and_published_after_all(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  for (uint64_t n = 1; n <= 3; n++) add(&h, n, WEIR_ATTEMPT_COMMIT, true);
+  resolve(&h, "resolved:lake:3");
+  observe(&b, &h, cursor_of(&h, 3));
+  assert_int_equal(bench_take(&b, COORD_SEEN)->cursor.checkpoint, 3);
+  bench_reserve(&b, 4);
+  assert_int_equal(coord_owed(b.c, 0), 0);
+  bench_done(&b);
+}
+
+/* The store has dropped the attempts, which were published, and not heard of the last one. */
+static void test_the_last_decided_cursor_outlives_its_attempt(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  add(&h, 5, WEIR_ATTEMPT_COMMIT, true);
+  h.state.n_attempts = 0;
+  h.state.last_attempt = 5;
+  observe(&b, &h, h.sinks[0].cursor);
+  assert_int_equal(bench_take(&b, COORD_SEEN)->cursor.checkpoint, 5);
+  coord_view view;
+  coord_look(b.c, &view);
+  assert_int_equal(view.decided, 5);
+  bench_reserve(&b, 6);
+  bench_done(&b);
+
+  h.seen = h.sinks[0]; /* and where it has heard of it */
+  h.state.seen = &h.seen;
+  h.state.n_seen = 1;
+  observe(&b, &h, h.sinks[0].cursor);
+  bench_reserve(&b, 6);
+  bench_done(&b);
+}
+
 /* The word is about that attempt of this history alone. */
 static void test_another_history_of_what_was_resolved_is_a_conflict(void **state) {
   (void)state;
@@ -320,6 +358,45 @@ static void test_an_unreadable_cursor_is_never_none(void **state) {
     bench_tick(&b, 0);
   }
   expect_stop(&b, WEIR_E_IO, "cursor");
+}
+
+/* Whatever flags it comes with. */
+static void test_a_target_that_says_fenced_is_not_asked_again(void **state) {
+  (void)state;
+  bench b;
+  bench_new(&b, &lake, 1, 1, NULL);
+  bench_send(&b, bench_event(COORD_START));
+  bench_take(&b, COORD_TAKE_OVER);
+  coord_event e = bench_of(COORD_OBSERVED, 0, 0, 0);
+  e.error = bench_error(WEIR_E_FENCED, WEIR_ERR_RETRIABLE);
+  bench_send(&b, e);
+  expect_stop(&b, WEIR_E_FENCED, "lake");
+
+  bench_new(&b, &lake, 1, 1, NULL); /* nor one that does not say that it may be asked */
+  bench_send(&b, bench_event(COORD_START));
+  bench_take(&b, COORD_TAKE_OVER);
+  e.error = bench_error(WEIR_E_IO, 0);
+  bench_send(&b, e);
+  expect_stop(&b, WEIR_E_IO, "lake");
+}
+
+static void test_an_abort_that_was_not_asked_for_resolves_nothing(void **state) {
+  (void)state;
+  bench b;
+  history h = {0};
+  add(&h, 1, WEIR_ATTEMPT_RESERVED, false);
+  add(&h, 2, WEIR_ATTEMPT_RESERVED, false);
+  observe(&b, &h, (weir_cursor){0});
+  assert_int_equal(bench_take(&b, COORD_ABORT)->attempt, 1);
+  bench_none(&b); /* one at a time */
+  assert_int_equal(bench_try(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 2)),
+                   WEIR_E_INTERNAL);
+  bench_none(&b);
+  bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 1));
+  assert_int_equal(bench_take(&b, COORD_ABORT)->attempt, 2);
+  bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, 2));
+  bench_reserve(&b, 3);
+  bench_done(&b);
 }
 
 static void test_no_target_is_written_before_all_cursors_are_judged(void **state) {
@@ -510,9 +587,24 @@ static void test_a_sink_with_unresolved_attempts_cannot_leave(void **state) {
   add(&h, 2, WEIR_ATTEMPT_COMMIT, true);
   assert_int_equal(make(&other, 1, &h.state, &err), WEIR_E_INVALID_CONFIG);
   see(&h, 2);
+  static weir_store_sink both[2];
+  both[0] = (weir_store_sink){.sink_id = "other", .cursor = {.checkpoint = 9}};
+  both[1] = h.seen;
+  h.state.seen = both;
+  h.state.n_seen = 2;
+  assert_int_equal(make(&other, 1, &h.state, &err), WEIR_OK);
   coord_sink weaker = lake;
   weaker.committable = 0;
   assert_int_equal(make(&weaker, 1, &h.state, &err), WEIR_E_INVALID_CONFIG);
+}
+
+static void test_a_sink_that_is_owed_no_rows_can_leave(void **state) {
+  (void)state;
+  weir_error err;
+  history h = {0};
+  const coord_sink other = {.sink_id = "other", .participants = 1, .committable = 1};
+  add(&h, 1, WEIR_ATTEMPT_COMMIT, false);
+  assert_int_equal(make(&other, 1, &h.state, &err), WEIR_OK);
 }
 
 static void test_bad_configurations_are_refused(void **state) {
@@ -570,6 +662,8 @@ int main(void) {
       cmocka_unit_test(test_a_target_that_fell_back_is_refilled),
       cmocka_unit_test(test_what_was_resolved_is_not_owed),
       cmocka_unit_test(test_what_was_resolved_and_published_after_all),
+      cmocka_unit_test(test_the_last_was_resolved_and_published_after_all),
+      cmocka_unit_test(test_the_last_decided_cursor_outlives_its_attempt),
       cmocka_unit_test(test_another_history_of_what_was_resolved_is_a_conflict),
       cmocka_unit_test(test_a_sink_whose_attempts_are_resolved_can_leave),
       cmocka_unit_test(test_empties_owed_since_long_are_no_conflict),
@@ -579,6 +673,8 @@ int main(void) {
       cmocka_unit_test(test_a_cursor_above_under_a_newer_token_is_fenced),
       cmocka_unit_test(test_a_cursor_of_which_the_store_knows_nothing_is_a_conflict),
       cmocka_unit_test(test_an_unreadable_cursor_is_never_none),
+      cmocka_unit_test(test_a_target_that_says_fenced_is_not_asked_again),
+      cmocka_unit_test(test_an_abort_that_was_not_asked_for_resolves_nothing),
       cmocka_unit_test(test_no_target_is_written_before_all_cursors_are_judged),
       cmocka_unit_test(test_reserved_attempts_are_aborted_without_rollback),
       cmocka_unit_test(test_nothing_is_cleaned_while_a_batch_is_unsettled),
@@ -586,6 +682,7 @@ int main(void) {
       cmocka_unit_test(test_large_debts_go_out_in_bounded_batches),
       cmocka_unit_test(test_what_the_store_says_is_checked),
       cmocka_unit_test(test_a_sink_with_unresolved_attempts_cannot_leave),
+      cmocka_unit_test(test_a_sink_that_is_owed_no_rows_can_leave),
       cmocka_unit_test(test_bad_configurations_are_refused),
       cmocka_unit_test(test_positions_of_unknown_lanes_are_carried_on),
       cmocka_unit_test(test_the_number_of_writers_may_change),

@@ -292,6 +292,48 @@ static weir_status obey(obedient *o, const coord_command *of) {
   }
 }
 
+/* Attempt 1 is owed, of 2 a person said that it is not, 3 is to be cleaned and 4 to be aborted. */
+static weir_status what_a_run_left(weir_store_sink parts[2],
+                                   weir_store_attempt attempts[4], weir_store_state *out,
+                                   weir_error *err) {
+  static const weir_store_entry left = {"out", 1, 1, (const uint8_t *)"left", 4};
+  static const weir_commit_entry owed = {1, 1, (const uint8_t *)"left", 4};
+  static const weir_store_position positions[] = {
+      {"in", 1, (const uint8_t *)"some", 4, 1, 0},
+      {"gone", 1, (const uint8_t *)"some", 4, 1, 0}};
+  static const weir_store_binding resolved = {"resolved:out:2", (const uint8_t *)"{}", 2};
+  for (uint64_t n = 1; n <= 2; n++) {
+    parts[n - 1] = (weir_store_sink){
+        .sink_id = "out", .cursor = {.checkpoint = n, .token = 1}, .has_rows = 1};
+    BASE_TRY(coord_digest("out", n, &owed, 1, parts[n - 1].cursor.digest, err));
+    attempts[n - 1] = (weir_store_attempt){.state = WEIR_ATTEMPT_COMMIT,
+                                           .sinks = &parts[n - 1],
+                                           .n_sinks = 1,
+                                           .descriptors = &left,
+                                           .n_descriptors = 1};
+  }
+  for (size_t i = 2; i < 4; i++) {
+    attempts[i] =
+        (weir_store_attempt){.state = i == 2 ? WEIR_ATTEMPT_ABORT : WEIR_ATTEMPT_RESERVED,
+                             .intents = &left,
+                             .n_intents = 1};
+  }
+  for (size_t i = 0; i < 4; i++) {
+    attempts[i].attempt = i + 1;
+    attempts[i].token = 1;
+  }
+  *out = (weir_store_state){.pipeline = "small",
+                            .token = 1,
+                            .last_attempt = 4,
+                            .attempts = attempts,
+                            .n_attempts = 4,
+                            .positions = positions,
+                            .n_positions = 2,
+                            .bindings = &resolved,
+                            .n_bindings = 1};
+  return WEIR_OK;
+}
+
 static weir_status run_coordinator(const char *folder, weir_error *err) {
   static const coord_sink sink = {
       .sink_id = "out", .participants = 2, .committable = 1, .overlap = 1};
@@ -304,17 +346,10 @@ static weir_status run_coordinator(const char *folder, weir_error *err) {
                                       .timeout_ns = 60 * BASE_NS_PER_S,
                                       .backoff_min_ns = 1,
                                       .backoff_max_ns = 2};
-  static const weir_store_entry left = {"out", 1, 1, (const uint8_t *)"left", 4};
-  static const weir_store_attempt attempt = {.attempt = 1,
-                                             .state = WEIR_ATTEMPT_RESERVED,
-                                             .token = 1,
-                                             .intents = &left,
-                                             .n_intents = 1};
-  static const weir_store_state known = {.pipeline = "small",
-                                         .token = 1,
-                                         .last_attempt = 1,
-                                         .attempts = &attempt,
-                                         .n_attempts = 1};
+  weir_store_sink parts[2];
+  weir_store_attempt attempts[4];
+  weir_store_state known = {0};
+  BASE_TRY(what_a_run_left(parts, attempts, &known, err));
   obedient o = {.err = err};
   coord_command command = {0};
   (void)folder;
