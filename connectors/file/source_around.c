@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void file_around_done(file_around *around) {
   for (size_t i = 0; i < around->n_folders; i++) free(around->folders[i]);
@@ -58,14 +59,15 @@ static weir_status add_folders(file_around *around, const char *pattern,
                      ? strdup(".")
                      : strndup(pattern, (size_t)(slash - pattern) + (slash == pattern));
   if (folder == NULL) return no_memory(err);
-  if (strpbrk(folder, "*?[{") == NULL) {
-    status = add_folder(around, before, folder, err);
-    goto out;
-  }
+  /* a folder's own name may look like a pattern */
+  bool there = strpbrk(folder, "*?[{") == NULL || access(folder, F_OK) == 0;
+  if (there) status = add_folder(around, before, folder, err);
+  if (status != WEIR_OK || strpbrk(folder, "*?[{\\") == NULL) goto out;
   if (glob(folder, GLOB_NOSORT | GLOB_BRACE | GLOB_ONLYDIR, NULL, &found) == GLOB_NOSPACE)
     status = no_memory(err);
   for (size_t i = 0; status == WEIR_OK && i < found.gl_pathc; i++)
-    status = add_folder(around, before, found.gl_pathv[i], err);
+    if (!there || strcmp(found.gl_pathv[i], folder) != 0)
+      status = add_folder(around, before, found.gl_pathv[i], err);
   globfree(&found);
 out:
   free(folder);

@@ -24,8 +24,10 @@ enum {
   WEIR_OPT_ENUM = 7,     /* one of `choices`, separated by '|' */
   /* relative paths start at the pipeline file's folder; "-" and URLs stay */
   WEIR_OPT_PATH = 8,
-  WEIR_OPT_LIST = 9,   /* of strings; a scalar counts as a list of one */
-  WEIR_OPT_PATHS = 10, /* a list of paths, each as WEIR_OPT_PATH */
+  WEIR_OPT_LIST = 9, /* of strings; a scalar counts as a list of one */
+  /* a list of paths, each as WEIR_OPT_PATH; of one with a wildcard (* ? [ or {) those of the pipeline file's folder
+   * are escaped by a backslash, as glob(3) takes it */
+  WEIR_OPT_PATHS = 10,
   /* free keys to strings, in the user's order; a bare scalar is allowed too */
   WEIR_OPT_MAP = 11
 };

@@ -208,12 +208,32 @@ char *config_resolve_path(const char *base_dir, const char *path, weir_error *er
   return base_path_join(base_dir, path, err);
 }
 
+/* A pattern as WEIR_OPT_PATHS means it: in its base_dir a wildcard is a letter. */
+static char *resolve_pattern(const char *base_dir, const char *pattern, weir_error *err) {
+  static const char special[] = "*?[{\\";
+  if (!base_dir || !strpbrk(base_dir, special) || !strpbrk(pattern, "*?[{"))
+    return config_resolve_path(base_dir, pattern, err);
+  base_buf escaped = {0};
+  weir_status status = WEIR_OK;
+  for (const char *p = base_dir; !status && *p; p++) {
+    if (strchr(special, *p)) status = base_buf_append_byte(&escaped, '\\', err);
+    if (!status) status = base_buf_append_byte(&escaped, (uint8_t)*p, err);
+  }
+  if (!status) status = base_buf_terminate(&escaped, err);
+  char *path =
+      status ? NULL : config_resolve_path((const char *)escaped.data, pattern, err);
+  base_buf_done(&escaped);
+  return path;
+}
+
 /* The text of a scalar as the option means it: path joined, secret file read. */
 static weir_status take_text(config_build *b, const weir_option *row,
                              const config_node *node, char **out, weir_error *err) {
   if (row->type == WEIR_OPT_PATH || row->type == WEIR_OPT_PATHS) {
     if (!*node->text) return mismatch(b, row, node, err);
-    char *path = config_resolve_path(b->base_dir, node->text, err);
+    char *path = row->type == WEIR_OPT_PATHS
+                     ? resolve_pattern(b->base_dir, node->text, err)
+                     : config_resolve_path(b->base_dir, node->text, err);
     if (!path) return WEIR_E_NOMEM;
     *out = path;
     return WEIR_OK;

@@ -80,6 +80,23 @@ def test_it_waits_reads_on_and_stops(weir, weir_bin, tmp_path, log):
     assert "2 files read" in weir("status", "p.yaml", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize("path", ["logs/app.log", "logs/*.log", "lo{gs,x}/app.log*"])
+def test_a_folder_named_like_a_pattern(path, weir, weir_bin, tmp_path):
+    folder = tmp_path / "a[b]*{c,d}?\\e"
+    (folder / "logs").mkdir(parents=True)
+    pipeline = PIPELINE.format(more=", schema: {id: int64}").replace("logs/app.log", f"'{path}'")
+    (folder / "p.yaml").write_text(pipeline)
+    log = folder / "logs/app.log"
+    add(log, 1)
+    with Follower(weir_bin, folder, "p.yaml") as run:
+        run.wait_for([1])
+        log.rename(f"{log}.1")
+        add(folder / "logs/app.log.1", 2)
+        add(log, 3)
+        run.wait_for([1, 2, 3])
+        run.stop()
+
+
 def test_a_loss_stops_it_until_it_is_accepted(weir, weir_bin, tmp_path, log):
     add(log, 1)
     with Follower(weir_bin, tmp_path, "p.yaml") as run:
