@@ -2,7 +2,8 @@
 # its tier. A file that holds the words "ctest: threads" gets that label too; ThreadSanitizer runs those.
 # "ctest: sim-small" marks a simulation that is quick enough for the sanitizers; "ctest: failing" brings an
 # allocator that fails when it is told to (tests/unit/failing/failing.h), "ctest: failing calls" calls to the system
-# that do (calls.h), "ctest: moving" a folder of files that move (tests/unit/moving/moving.h).
+# that do (calls.h), "ctest: moving" a folder of files that move (tests/unit/moving/moving.h). "ctest: connector NAME"
+# brings the inside of a connector that is a shared object of its own; without its library the test is not built.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
   message(STATUS "cmocka is missing, so no C tests are built; './dev setup --test' installs it")
@@ -45,9 +46,17 @@ foreach(tier unit sim conform)
   endif()
   foreach(source ${tier_tests})
     get_filename_component(name ${source} NAME_WE)
+    file(STRINGS ${source} marks REGEX "ctest: ")
+    set(connector)
+    if(marks MATCHES "ctest: connector ([a-z]+)")
+      set(connector weir_${CMAKE_MATCH_1}_objects)
+      if(NOT TARGET ${connector})
+        continue()
+      endif()
+    endif()
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_link_libraries(${name} PRIVATE ${support} weir_static weir_nanoarrow_ipc PkgConfig::CMOCKA)
+    target_link_libraries(${name} PRIVATE ${connector} ${support} weir_static weir_nanoarrow_ipc PkgConfig::CMOCKA)
     target_include_directories(${name} PRIVATE tests/${tier})
     target_compile_definitions(${name} PRIVATE WEIR_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
     if(name STREQUAL "test_connector_registry")
@@ -56,7 +65,6 @@ foreach(tier unit sim conform)
     endif()
     add_test(NAME ${name} COMMAND ${name})
     set(labels ${tier})
-    file(STRINGS ${source} marks REGEX "ctest: ")
     foreach(mark threads sim-small)
       if(marks MATCHES "ctest: ${mark}")
         list(APPEND labels ${mark})

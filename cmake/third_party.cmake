@@ -36,3 +36,10 @@ target_link_libraries(weir_nanoarrow_ipc INTERFACE ${third_party_lib}/libnanoarr
 add_library(weir_cli_libraries INTERFACE)
 target_include_directories(weir_cli_libraries SYSTEM INTERFACE ${WEIR_THIRD_PARTY}/include)
 target_link_libraries(weir_cli_libraries INTERFACE ${third_party_lib}/libyyjson.a m)
+
+# What connectors in shared objects of their own may use besides libweir and their library: the header of
+# nanoarrow, which they carry themselves, and yyjson.
+add_library(weir_connector_libraries INTERFACE)
+target_include_directories(weir_connector_libraries SYSTEM INTERFACE ${WEIR_THIRD_PARTY}/include ${XXHASH_INCLUDE})
+target_link_libraries(weir_connector_libraries INTERFACE
+  ${third_party_lib}/libnanoarrow.a ${third_party_lib}/libyyjson.a m)

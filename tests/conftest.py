@@ -60,3 +60,13 @@ def run_weir(path, *arguments, env=None, timeout=120, **options):
         timeout=timeout,
         **options,
     )
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory):
+    """A Kafka broker. Each worker has its own, so that tests may kill it."""
+    from broker import Broker
+
+    made = Broker(tmp_path_factory.mktemp("kafka"))
+    yield made
+    made.remove()

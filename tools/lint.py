@@ -205,14 +205,21 @@ def check_tidy():
     return findings
 
 
+def exported(library):
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return [line.split()[-1].split("@")[0] for line in done.stdout.splitlines()]
+
+
 def check_exports():
-    """The release library shows weir_* alone, and no fault points."""
+    """The release library shows weir_* alone, and no fault points; connectors beside it show their init."""
     library = ROOT / "build/release/libweir.so"
     if not library.is_file():
         return ["build/release/libweir.so is missing; run ./dev build"]
-    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
-    names = [line.split()[-1].split("@")[0] for line in done.stdout.splitlines()]
+    names = exported(library)
     findings = [f"libweir.so exports {name}" for name in names if not name.startswith("weir_")]
+    for connector in sorted(library.parent.glob("weir-*.so")):
+        if exported(connector) != ["weir_plugin_init"]:
+            findings.append(f"{connector.name} exports not weir_plugin_init alone: {' '.join(exported(connector))}")
     findings += [f"the release library has the fault point function {n}" for n in names if n.startswith("weir_fault")]
     return findings if names else ["libweir.so exports nothing"]
 

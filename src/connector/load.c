@@ -114,7 +114,8 @@ weir_status registry_load(registry_library **libraries, const char *path,
   return WEIR_OK;
 }
 
-/* "<folder of libweir.so>/weir": with /usr/lib/<triplet>/libweir.so, /usr/lib/<triplet>/weir. */
+/* "<folder of libweir.so>/weir": with /usr/lib/<triplet>/libweir.so, /usr/lib/<triplet>/weir. Where that is
+ * a file it is the command, in a build tree, which has the connectors beside the two. */
 static char *load_own_folder(weir_error *err) {
   Dl_info info = {0};
   const char *(*self)(void) = weir_version;
@@ -123,6 +124,11 @@ static char *load_own_folder(weir_error *err) {
   if (!dladdr(address, &info) || !info.dli_fname) return base_strdup("", err);
   char *folder = base_dirname(info.dli_fname, err);
   char *out = folder ? base_path_join(folder, "weir", err) : NULL;
+  struct stat st = {0};
+  if (out && stat(out, &st) == 0 && S_ISREG(st.st_mode)) {
+    free(out);
+    return folder;
+  }
   free(folder);
   return out;
 }

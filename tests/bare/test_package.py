@@ -1,4 +1,4 @@
-"""The .deb of ./dev package in a bare root of the system that it was built on: installed with what it depends on, used as
+"""The .debs of ./dev package in a bare root of the system that it was built on: installed with what it depends on, used as
 its README says, and removed again."""
 
 import platform
@@ -27,6 +27,10 @@ ldconfig -p -> libweir.so.0
 apt-get -qq install -y --no-install-recommends gcc libc6-dev make pkg-config
 make -C /root/sink-c
 cd /root/sink-c && weir run pipeline.yaml -> all delivered and committed
+! weir connectors kafka
+apt-get -qq install -y --no-install-recommends /root/weir-kafka.deb
+weir connectors kafka -> source kafka
+dpkg -r weir-kafka
 dpkg -r weir
 test -z "$(find /usr /etc -path '*weir*' ! -path '*/share/keyrings/*')"
 test -z "$(ldconfig -p | grep weir)"
@@ -39,8 +43,9 @@ test -n "$(ls /root/out/numbers)"
 def test_the_package_installs_runs_and_goes(bare_root):
     done = subprocess.run([ROOT / "dev", "package"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    (package,) = (ROOT / "build/release").glob("weir_*.deb")
-    shutil.copy(package, bare_root / "root/weir.deb")
+    for name in ("weir", "weir-kafka"):
+        (package,) = (ROOT / "build/release").glob(f"{name}_*.deb")
+        shutil.copy(package, bare_root / f"root/{name}.deb")
     shutil.copytree(ROOT / "examples/sink-c", bare_root / "root/sink-c", ignore=shutil.ignore_patterns("*.so"))
     for step in STEPS.strip().splitlines():
         command, _, words = step.partition(" -> ")

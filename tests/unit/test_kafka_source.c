@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Source `kafka` against the mock cluster inside librdkafka. tests/crash has a real broker. ctest: connector kafka */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <librdkafka/rdkafka.h>
+
+#include <librdkafka/rdkafka_mock.h>
+
+#include "../../connectors/kafka/kafka.h"
+#include "support/rows.h"
+#include "support/sources.h"
+
+#define OPS &weir_kafka_source_ops
+
+static const char absent[] = ""; /* the value of a tombstone */
+
+typedef struct cluster {
+  rd_kafka_t *producer;
+  rd_kafka_mock_cluster_t *mock;
+  const char *brokers;
+} cluster;
+
+static void quiet(const rd_kafka_t *rk, int level, const char *facility,
+                  const char *text) {
+  (void)rk;
+  (void)level;
+  (void)facility;
+  (void)text;
+}
+
+static int start(void **state) {
+  static cluster c;
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  char text[256];
+  rd_kafka_conf_set_log_cb(conf, quiet);
+  rd_kafka_conf_set(conf, "test.mock.num.brokers", "1", NULL, 0);
+  c.producer = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+  assert_non_null(c.producer);
+  c.mock = rd_kafka_handle_mock_cluster(c.producer);
+  c.brokers = rd_kafka_mock_cluster_bootstraps(c.mock);
+  *state = &c;
+  return 0;
+}
+
+static int stop(void **state) {
+  cluster *c = *state;
+  rd_kafka_destroy(c->producer);
+  return 0;
+}
+
+static void make_topic(cluster *c, const char *topic, int partitions) {
+  assert_int_equal(rd_kafka_mock_topic_create(c->mock, topic, partitions, 1), 0);
+}
+
+static void produce(cluster *c, const char *topic, int32_t partition, const char *key,
+                    const char *value) {
+  size_t key_size = key != NULL ? strlen(key) : 0, size = strlen(value);
+  void *data = value != absent ? (void *)(uintptr_t)value : NULL;
+  rd_kafka_resp_err_t code = rd_kafka_producev(
+      c->producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, key_size),
+      RD_KAFKA_V_VALUE(data, size), RD_KAFKA_V_HEADER("h", "x", 1),
+      RD_KAFKA_V_TIMESTAMP(1700000000123), RD_KAFKA_V_END);
+  assert_int_equal(code, 0);
+  assert_int_equal(rd_kafka_flush(c->producer, 60000), 0);
+}
+
+static char *read_once(const char *const *settings) {
+  opened_source s = sources_open(OPS, settings, NULL);
+  char *text = sources_read_text(&s, 1000);
+  sources_close(&s);
+  return text;
+}
+
+static void expect(const char *const *settings, const char *want) {
+  char *text = read_once(settings);
+  assert_string_equal(text, want);
+  free(text);
+}
+
+static void test_json(void **state) {
+  cluster *c = *state;
+  make_topic(c, "json", 1);
+  produce(c, "json", 0, "k", "{\"id\":1,\"name\":\"a\",\"other\":5}");
+  produce(c, "json", 0, NULL, "\xef\xbb\xbf {\r\n \"name\" : \"b\",\n \"id\" : 2\n}\n");
+  produce(c, "json", 0, "k", absent);
+  produce(c, "json", 0, "", "{}");
+  const char *const settings[] = {"brokers",     c->brokers, "topics",      "json",
+                                  "schema.id",   "int64",    "schema.name", "utf8",
+                                  "stop_at_end", "true",     NULL};
+  expect(settings,
+         "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":\"b\"}\n"
+         "{\"id\":null,\"name\":null}\n{\"id\":null,\"name\":null}\n");
+}
+
+static void test_metadata(void **state) {
+  cluster *c = *state;
+  make_topic(c, "meta", 1);
+  produce(c, "meta", 0, "k", "v");
+  produce(c, "meta", 0, NULL, absent);
+  produce(c, "meta", 0, "", "");
+  const char *const settings[] = {
+      "brokers", c->brokers, "topics", "meta",        "format", "raw", "schema.text",
+      "utf8",    "metadata", "true",   "stop_at_end", "true",   NULL};
+#define REST(o, key, none)                                     \
+  "\"_topic\":\"meta\",\"_partition\":0,\"_offset\":" o        \
+  ",\"_timestamp\":\"2023-11-14T22:13:20.123Z\",\"_key\":" key \
+  ",\"_headers\":[{\"key\":\"h\",\"value\":\"eA==\"}],\"_tombstone\":" none "}\n"
+  expect(settings,
+         "{\"text\":\"v\"," REST("0", "\"aw==\"", "false") "{\"text\":null," REST(
+             "1", "null", "true") "{\"text\":\"\"," REST("2", "\"\"", "false"));
+}
+
+static void test_csv(void **state) {
+  cluster *c = *state;
+  make_topic(c, "csv", 1);
+  produce(c, "csv", 0, NULL, "1,a");
+  produce(c, "csv", 0, NULL, "2,\"b\nc\"\r\n");
+  produce(c, "csv", 0, NULL, absent);
+  produce(c, "csv", 0, NULL, "3,");
+  const char *const settings[] = {
+      "brokers", c->brokers,    "topics", "csv",         "format", "csv", "schema.id",
+      "int64",   "schema.name", "utf8",   "stop_at_end", "true",   NULL};
+  expect(settings,
+         "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":\"b\\nc\"}\n"
+         "{\"id\":null,\"name\":null}\n{\"id\":3,\"name\":null}\n");
+}
+
+/* The rows before it are delivered, and the error tells where it lies; then and after each seek. */
+static void test_bad_values_tell_where(void **state) {
+  cluster *c = *state;
+  static const struct {
+    const char *format, *value, *words;
+  } cases[] = {
+      {"json", "{\"id\":\"x\"}", "column 'id'"},
+      {"json", "{\"id\":1}\n{\"id\":2}", "expected"},
+      {"json", "{\"name\":\"a\nb\"}", "expected"},
+      {"json", " \n", "empty value"},
+      {"json", "", "empty value"},
+      {"json", "\xef\xbb\xbf\xef\xbb\xbf{}", "malformed"},
+      {"csv", "1,a\n2,b", "several"},
+      {"csv", "1,\"a", "quote"},
+      {"csv", "", "empty value"},
+      {"csv", "1", "field"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char topic[16];
+    snprintf(topic, sizeof(topic), "bad%zu", i);
+    make_topic(c, topic, 1);
+    produce(c, topic, 0, NULL,
+            strcmp(cases[i].format, "csv") == 0 ? "1,a" : "{\"id\":1}");
+    produce(c, topic, 0, NULL, cases[i].value);
+    const char *const settings[] = {"brokers",     c->brokers,      "topics",    topic,
+                                    "format",      cases[i].format, "schema.id", "int64",
+                                    "schema.name", "utf8",          NULL};
+    opened_source s = sources_open(OPS, settings, NULL);
+    weir_bytes position = {0};
+    weir_call *call = weir_call_new(-1);
+    for (int round = 0; round < 2; round++) {
+      weir_error err = {0};
+      weir_status status = WEIR_OK;
+      int64_t rows = 0;
+      while (status == WEIR_OK) {
+        weir_batch *batch = NULL;
+        int32_t what = 0;
+        status = s.source.ops->read(&s.source, call, &what, &batch, &err);
+        if (batch != NULL) rows += weir_batch_rows(batch);
+        if (rows > 0 && position.release == NULL) position = sources_position(&s);
+        weir_batch_unref(batch);
+      }
+      assert_int_equal(status, WEIR_E_BAD_DATA);
+      assert_true(err.flags & WEIR_ERR_BAD_DATA);
+      if (strstr(err.message, cases[i].words) == NULL) fail_msg("%s", err.message);
+      char where[64];
+      snprintf(where, sizeof(where), "topic %s, partition 0, offset 1: ", topic);
+      assert_memory_equal(err.message, where, strlen(where));
+      if (position.release == NULL)
+        break; /* a CSV record too many takes the rows along */
+      assert_int_equal(rows, round == 0 ? 1 : 0);
+      sources_seek(&s, &position);
+    }
+    weir_bytes_release(&position);
+    weir_call_free(call);
+    sources_close(&s);
+  }
+}
+
+/* From any position the rest, each message once, in any size of batch. */
+static void test_positions(void **state) {
+  cluster *c = *state;
+  make_topic(c, "places", 3);
+  for (int i = 0; i < 60; i++) {
+    char value[32];
+    snprintf(value, sizeof(value), "{\"id\":%d}", i);
+    produce(c, "places", i % 3, NULL, value);
+  }
+  const char *const settings[] = {"brokers",     c->brokers, "topics",     "places",
+                                  "schema.id",   "int64",    "batch_rows", "7",
+                                  "stop_at_end", "true",     NULL};
+  opened_source s = sources_open(OPS, settings, NULL);
+  char *first = sources_read_text(&s, 3);
+  weir_bytes position = sources_position(&s);
+  for (int round = 0; round < 3; round++) {
+    bool seen[60] = {0};
+    char *rest = sources_read_text(&s, 1000);
+    char *const texts[] = {first, rest};
+    size_t n = 0;
+    for (int k = 0; k < 2; k++) {
+      for (const char *p = texts[k]; *p != '\0'; p = strchr(p, '\n') + 1) {
+        int id = atoi(p + strlen("{\"id\":"));
+        assert_false(seen[id]);
+        seen[id] = true;
+        n++;
+      }
+    }
+    assert_int_equal(n, 60);
+    free(rest);
+    assert_null(sources_read(&s));
+    if (round == 0) {
+      sources_seek(&s, &position);
+    } else {
+      sources_close(&s);
+      s = sources_open(OPS, settings, &position);
+    }
+  }
+  sources_close(&s);
+  free(first);
+  weir_bytes_release(&position);
+}
+
+/* The message before the position is not the one that was read. */
+static void test_another_topic_under_the_name_is_refused(void **state) {
+  cluster *c = *state;
+  make_topic(c, "again", 2);
+  produce(c, "again", 0, NULL, "a");
+  produce(c, "again", 0, NULL, "b");
+  const char *const settings[] = {"brokers", c->brokers,    "topics", "again", "format",
+                                  "raw",     "stop_at_end", "true",   NULL};
+  opened_source s = sources_open(OPS, settings, NULL);
+  free(sources_read_text(&s, 1000));
+  weir_bytes position = sources_position(&s), other = {0};
+  sources_close(&s);
+  static const struct {
+    int32_t partition;
+    kafka_stand at;
+    const char *words;
+  } cases[] = {
+      {0, {.next = 2, .last = 1, .hash = 7}, "the message at offset 1 is not"},
+      {0, {.next = 3, .last = 1, .hash = 7}, "only the offsets 0 to 2"},
+      {2, {.next = 0, .last = -1}, "no such partition"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    kafka_places places = {0};
+    kafka_place *place = NULL;
+    weir_error err = {0};
+    int32_t what = WEIR_READ_NOTHING;
+    weir_batch *batch = NULL;
+    assert_int_equal(kafka_places_add(&places, "again", cases[i].partition, &place, NULL),
+                     0);
+    place->at = cases[i].at;
+    assert_int_equal(kafka_position_write(&places, &other, NULL), WEIR_OK);
+    kafka_places_done(&places);
+    if (i == 0) {
+      s = sources_open(OPS, settings, &other);
+      assert_int_equal(s.source.ops->read(&s.source, NULL, &what, &batch, &err),
+                       WEIR_E_CONFLICT);
+      sources_close(&s);
+    } else {
+      assert_int_equal(sources_open_error(OPS, settings, &other, &err), WEIR_E_CONFLICT);
+    }
+    if (strstr(err.message, cases[i].words) == NULL) fail_msg("%s", err.message);
+    assert_non_null(strstr(err.message, "topic again, partition"));
+    weir_bytes_release(&other);
+  }
+  s = sources_open(OPS, settings, &position);
+  assert_null(sources_read(&s));
+  sources_close(&s);
+  weir_bytes_release(&position);
+}
+
+static void test_refused_options(void **state) {
+  cluster *c = *state;
+  static const struct {
+    const char *name, *value, *words;
+  } cases[] = {
+      {"topics", "a b", "'a b' is no topic's name"},
+      {"topics", "^a", "'^a' is no topic's name"},
+      {"csv.null", "-", "format csv alone"},
+      {"schema", "infer", "needs a mapping"},
+      {"schema._key", "utf8", "'_key' is one of those"},
+      {"config.bootstrap.servers", "x", "option brokers"},
+      {"config.auto.offset.reset", "latest", "option start"},
+      {"config.group.id", "x", "option group"},
+      {"config.no.such.key", "x", "no.such.key"},
+      {"config.isolation.level", "none", "isolation.level"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    const char *const settings[] = {
+        "brokers",
+        c->brokers,
+        "topics",
+        "good",
+        "metadata",
+        "true",
+        cases[i].name,
+        cases[i].value,
+        strcmp(cases[i].name, "schema") == 0 ? NULL : "schema.id",
+        "int64",
+        NULL};
+    weir_error err = {0};
+    assert_int_equal(sources_open_error(OPS, settings, NULL, &err),
+                     WEIR_E_INVALID_CONFIG);
+    if (strstr(err.message, cases[i].words) == NULL) fail_msg("%s", err.message);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_json),
+      cmocka_unit_test(test_metadata),
+      cmocka_unit_test(test_csv),
+      cmocka_unit_test(test_bad_values_tell_where),
+      cmocka_unit_test(test_positions),
+      cmocka_unit_test(test_another_topic_under_the_name_is_refused),
+      cmocka_unit_test(test_refused_options),
+  };
+  return cmocka_run_group_tests(tests, start, stop);
+}
