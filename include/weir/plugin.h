@@ -33,6 +33,17 @@ struct weir_host {
   int64_t (*wall_ns)(void *ctx); /* since 1970, UTC; for people, never for order */
   /* Cryptographically strong. */
   weir_status (*random)(void *ctx, void *out, size_t size, weir_error *err);
+
+  /* Where batches are kept that wait for their target (spool.h), one folder for the pipeline; NULL: none. */
+  const char *spool;
+  int32_t spool_shared; /* 1: it is the same on every machine that may run the pipeline */
+  /* Bytes of a sink that may wait there (a checkpoint is asked for at half, sources are held at all of it), and
+   * of published ones that are kept; 0: no limit, none. */
+  uint64_t spool_limit, spool_keep;
+  /* Asks for a checkpoint soon. NULL: nobody to ask. */
+  void (*checkpoint)(void *ctx);
+  /* 1: nothing more is to be read from the sources, until as many 0 have come. NULL: nobody to ask. */
+  void (*hold)(void *ctx, int32_t on);
 };
 
 /* What a shared object offers. Zeroed by the host but for struct_size; arrays are static. */

@@ -39,8 +39,11 @@ typedef struct config_top {
   int64_t interval_ns;  /* checkpoint.interval */
   int64_t timeout_ns;   /* checkpoint.timeout */
   int64_t queue_bytes;  /* what one queue may hold */
-  weir_options *options; /* of config_top_table, for a dump */
-  char *default_state;   /* owned */
+  const char *spool;    /* folder; default `spool` in `state` */
+  bool spool_given;     /* the user named it, so that with `store` it is shared */
+  int64_t spool_limit, spool_keep;
+  weir_options *options;               /* of config_top_table, for a dump */
+  char *default_state, *default_spool; /* owned */
 } config_top;
 
 /* Reads and checks the top of the file; at least one source and one sink must be there.

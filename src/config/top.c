@@ -31,13 +31,18 @@ static const weir_option top_table[] = {
     {"queue_bytes", WEIR_OPT_SIZE, 0, "16MiB", INT64_C(65536), INT64_C(1) << 40, NULL,
      "Bytes that the queue between a source and one writer may hold; a full queue holds "
      "the source."},
-    {0},
-};
-
-static const config_reserved top_reserved[] = {
-    {"spool", "leave it out: no connector of this version needs a spool"},
-    {"spool_limit", "leave it out: no connector of this version needs a spool"},
-    {"spool_keep", "leave it out: no connector of this version needs a spool"},
+    {"spool", WEIR_OPT_PATH, 0, NULL, 0, 0, NULL,
+     "Folder where batches wait for sinks whose targets have transactions of their own; "
+     "default is `spool` in `state`. It holds rows in the clear. With `store`, name one "
+     "that is the same on every machine that may run the pipeline."},
+    {"spool_limit", WEIR_OPT_SIZE, 0, "8GiB", INT64_C(1048576), INT64_MAX, NULL,
+     "Bytes of one sink that may wait there: a checkpoint is asked for at half of it, "
+     "and "
+     "at all of it the sources wait."},
+    {"spool_keep", WEIR_OPT_SIZE, 0, "1GiB", 0, INT64_MAX, NULL,
+     "Bytes of one sink's last published epochs, 10 at most, that are kept there, so "
+     "that a "
+     "target which lost its last commits can be refilled; 0 = none."},
     {0},
 };
 
@@ -150,8 +155,7 @@ static config_build top_build(const weir_config *config) {
                         .pipeline = pipeline_name(config),
                         .base_dir = config->base_dir,
                         .tables = {top_table, NULL},
-                        .skip = top_skip,
-                        .reserved = top_reserved};
+                        .skip = top_skip};
 }
 
 /* ---- the top
@@ -160,11 +164,8 @@ static config_build top_build(const weir_config *config) {
 weir_status config_check_top_keys(const config_node *root, const char *file,
                                   weir_error *err) {
   weir_options *none = NULL;
-  config_build b = {.file = file,
-                    .tables = {top_table, NULL},
-                    .skip = top_skip,
-                    .reserved = top_reserved,
-                    .keys_only = true};
+  config_build b = {
+      .file = file, .tables = {top_table, NULL}, .skip = top_skip, .keys_only = true};
   BASE_TRY(config_build_options(&b, root, root, &none, err));
   weir_options_free(none);
   return WEIR_OK;
@@ -214,6 +215,15 @@ weir_status config_top_init(const weir_config *config, config_top *out, weir_err
   top.store = weir_options_string(top.options, "store");
   top.lease_ns = weir_options_int(top.options, "store_lease");
   top.queue_bytes = weir_options_int(top.options, "queue_bytes");
+  top.spool = weir_options_string(top.options, "spool");
+  top.spool_given = top.spool != NULL;
+  top.spool_limit = weir_options_int(top.options, "spool_limit");
+  top.spool_keep = weir_options_int(top.options, "spool_keep");
+  if (top.spool && strstr(top.spool, "://")) {
+    status = config_build_fail(&b, config_node_get(config->root, "spool"), "spool", err,
+                               "expected a folder, got a URI");
+    goto out;
+  }
   top.state = weir_options_string(top.options, "state");
   if (top.state && strstr(top.state, "://")) {
     status = config_build_fail(
@@ -226,6 +236,10 @@ weir_status config_top_init(const weir_config *config, config_top *out, weir_err
     snprintf(relative, sizeof(relative), "weir-state/%s", top.pipeline);
     top.state = top.default_state = config_path(config, relative, err);
     if (!top.state) status = WEIR_E_NOMEM;
+  }
+  if (!status && !top.spool) {
+    top.spool = top.default_spool = base_path_join(top.state, "spool", err);
+    if (!top.spool) status = WEIR_E_NOMEM;
   }
 out:
   if (status) {
@@ -248,6 +262,7 @@ weir_status weir_config_checkpoint_timeout(const weir_config *config, int64_t *o
 void config_top_done(config_top *top) {
   weir_options_free(top->options);
   free(top->default_state);
+  free(top->default_spool);
   *top = (config_top){0};
 }
 

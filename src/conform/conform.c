@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kit: one sink loaded, the checks run in their order, what came of them told. */
+#include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "conform/conform.h"
 
@@ -68,6 +71,23 @@ static void look_at_log(void *ctx, int32_t level, const char *where, const char 
   conform_look(ctx, "a log message", text, strlen(text));
 }
 
+static weir_status make_spool(conform *c, weir_error *err) {
+  const char *base = getenv("TMPDIR");
+  if (!base || strlen(base) > sizeof(c->spool) - 24) base = "/tmp";
+  snprintf(c->spool, sizeof(c->spool), "%s/weir-conform-XXXXXX", base);
+  if (!mkdtemp(c->spool)) {
+    c->spool[0] = 0;
+    return weir_error_errno(err, errno, "cannot make a folder for the spool in %s", base);
+  }
+  return connector_host_spool(c->host, c->spool, false, 0, 1 << 20, err);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind,
+                      struct FTW *where) {
+  (void)info, (void)kind, (void)where;
+  return remove(path);
+}
+
 static weir_status load_options(conform *c, weir_error *err) {
   const weir_conform_options *g = c->given;
   config_connector entry = {0};
@@ -80,9 +100,8 @@ static weir_status load_options(conform *c, weir_error *err) {
   BASE_TRY(config_connector_at(c->config, CONFIG_SINKS, 0, &entry, err));
   BASE_TRY(config_options(c->config, &entry, c->ops.options, &options, err));
   c->host = connector_host_new(&log, err);
-  weir_status status =
-      c->host ? connector_spec_new_sink(&c->ops, c->host, options, &c->spec, err)
-              : WEIR_E_NOMEM;
+  weir_status status = c->host ? make_spool(c, err) : WEIR_E_NOMEM;
+  if (!status) status = connector_spec_new_sink(&c->ops, c->host, options, &c->spec, err);
   if (status) weir_options_free(options);
   return status;
 }
@@ -106,6 +125,7 @@ static void unload(conform *c) {
   connector_spec_unref(c->spec);
   connector_host_unref(c->host);
   weir_config_free(c->config);
+  if (c->spool[0]) nftw(c->spool, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- running ----------------------------------------------------------------------------------- */

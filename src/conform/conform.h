@@ -89,6 +89,7 @@ typedef struct conform {
   weir_config *config;
   weir_sink_ops ops; /* complete */
   connector_host *host;
+  char spool[64]; /* a folder of its own for what waits between decision and commit */
   connector_spec *spec;
   weir_names key; /* keyed_mutation_key's answer */
   bool cancel_safe;

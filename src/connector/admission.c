@@ -78,7 +78,9 @@ static weir_status admit_committer(admission_pair *pair) {
         "what it prepares lies on this machine only, but with 'store' another machine "
         "may "
         "take over and would not find it; say 'shared: true' where the sink has that "
-        "option and its place is the same on every machine, or leave 'store' out");
+        "option and its place is the same on every machine, name such a folder as "
+        "'spool' "
+        "where it has not, or leave 'store' out");
   }
   if (committable && s->flush_interval_given) {
     return refuse(pair, WEIR_E_INVALID_CONFIG,

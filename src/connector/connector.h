@@ -80,6 +80,13 @@ connector_host *connector_host_ref(connector_host *host);
 void connector_host_unref(connector_host *host);
 /* After this nothing is written to the log any more: the pipeline's owner may free it. */
 void connector_host_mute(connector_host *host);
+/* Where the pipeline keeps what waits for its targets. Copied; before the first connector is made. */
+weir_status connector_host_spool(connector_host *host, const char *folder, bool shared,
+                                 uint64_t limit, uint64_t keep, weir_error *err);
+/* From now on connectors may ask the pipeline for a checkpoint, or to hold its sources; until muted. Called
+ * on any thread, with locks of theirs held. */
+void connector_host_serve(connector_host *host, void *ctx, void (*checkpoint)(void *ctx),
+                          void (*hold)(void *ctx, int32_t on));
 const weir_host *connector_host_get(connector_host *host);
 
 /* ---- what all generations of one connector share (spec.c) ---------------------------------------- */

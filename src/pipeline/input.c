@@ -208,9 +208,10 @@ weir_status weir_input_push(weir_input *input, struct ArrowArray *array,
   task_lane *lane = NULL;
   weir_batch *batch = NULL;
   BASE_TRY(live_lane(input, &lane, err));
+  int64_t deadline = timeout_ns < 0 ? BASE_FOREVER : base_deadline(timeout_ns);
+  BASE_TRY(task_lane_wait_unheld(lane, deadline, err));
   weir_schema *schema = p->plan.sources[input->source].schema;
   BASE_TRY(arrow_batch_new_pushed(schema, array, &batch, err));
-  int64_t deadline = timeout_ns < 0 ? BASE_FOREVER : base_deadline(timeout_ns);
   weir_status status = task_lane_push(lane, batch, deadline, err);
   if (status)
     arrow_batch_give_back(batch, array);
@@ -358,6 +359,8 @@ static void stop_tasks(weir_pipeline *p, ending *e) {
 }
 
 static void free_lanes(weir_pipeline *p) {
+  /* A connector that was left behind may still ask. */
+  if (p->plan.host) connector_host_serve(p->plan.host, NULL, NULL, NULL);
   for (uint32_t i = 0; p->lanes && i < p->plan.n_lanes; i++) {
     task_source_free(p->lanes[i].loop);
     task_lane_unref(p->lanes[i].lane);

@@ -200,6 +200,10 @@ weir_status plan_init(pipe_plan *plan, const weir_config *config, const base_log
   BASE_TRY(config_top_init(config, &plan->top, err));
   plan->host = connector_host_new(log, err);
   if (!plan->host) return WEIR_E_NOMEM;
+  const config_top *top = &plan->top;
+  BASE_TRY(connector_host_spool(plan->host, top->spool, top->spool_given,
+                                (uint64_t)top->spool_limit, (uint64_t)top->spool_keep,
+                                err));
   plan->n_sources = config_connector_count(config, CONFIG_SOURCES);
   plan->n_sinks = config_connector_count(config, CONFIG_SINKS);
   plan->sources = base_calloc(plan->n_sources, sizeof(*plan->sources), err);

@@ -157,7 +157,19 @@ static weir_status start_sources(weir_pipeline *p, weir_error *err) {
   return status;
 }
 
+static void ask_checkpoint(void *ctx) {
+  weir_pipeline *p = ctx;
+  coord_event event = {.type = COORD_CHECKPOINT, .sink = COORD_NONE, .lane = COORD_NONE};
+  task_mailbox_post(p->mailbox, &event);
+}
+
+static void hold_sources(void *ctx, int32_t on) {
+  weir_pipeline *p = ctx;
+  for (uint32_t i = 0; i < p->plan.n_lanes; i++) task_lane_hold(p->lanes[i].lane, on);
+}
+
 weir_status pipeline_make_threads(weir_pipeline *p, weir_error *err) {
+  connector_host_serve(p->plan.host, p, ask_checkpoint, hold_sources);
   for (uint32_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(make_actors(p, i, err));
   BASE_TRY(start_sinks(p, err));
   /* The first event, so before whoever may post another. */

@@ -29,6 +29,7 @@ struct task_lane {
   uint64_t rows;
   uint64_t wanted; /* attempt whose barrier is asked for */
   int stopped, ended, drain, finished, poked, want_room;
+  int held; /* by so many sinks */
   int seek;
   uint64_t seek_rows;
   weir_bytes seek_position;
@@ -208,6 +209,29 @@ static void add_to_all(task_lane *lane, weir_batch *batch, uint64_t nbytes,
   lane->rows += (uint64_t)weir_batch_rows(batch);
 }
 
+static weir_status no_room(const task_lane *lane, weir_error *err) {
+  return weir_error_set(
+      err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
+      "source %s: no room in the queue; push again after the event ROOM",
+      lane->config.name);
+}
+
+weir_status task_lane_wait_unheld(task_lane *lane, int64_t deadline_ns, weir_error *err) {
+  weir_status status = WEIR_OK;
+  pthread_mutex_lock(&lane->lock);
+  while (lane->held && !status) {
+    status = closed_to_pushes(lane, err);
+    if (status) break;
+    lane->want_room = 1;
+    if (lane->wanted || base_clock_mono() >= deadline_ns)
+      status = no_room(lane, err);
+    else
+      base_cond_wait_until(&lane->changed, &lane->lock, deadline_ns);
+  }
+  pthread_mutex_unlock(&lane->lock);
+  return status;
+}
+
 static weir_status push(task_lane *lane, weir_batch *batch, bool letters,
                         int64_t deadline_ns, weir_error *err) {
   uint64_t nbytes = weir_batch_bytes(batch);
@@ -225,10 +249,7 @@ static weir_status push(task_lane *lane, weir_batch *batch, bool letters,
     lane->want_room = 1;
     if (!base_cond_wait_until(&lane->changed, &lane->lock, deadline_ns) &&
         base_clock_mono() >= deadline_ns) {
-      status = weir_error_set(
-          err, WEIR_E_TIMEOUT, WEIR_ERR_RETRIABLE,
-          "source %s: no room in the queue; push again after the event ROOM",
-          lane->config.name);
+      status = no_room(lane, err);
       break;
     }
   }
@@ -329,7 +350,9 @@ void task_lane_wishes(task_lane *lane, int64_t deadline_ns, int idle,
   pthread_mutex_lock(&lane->lock);
   while (!lane->finished && !lane->seek && !lane->poked &&
          (idle || lane->stopped || lane->ended || (!lane->wanted && !lane->drain)))
-    if (!base_cond_wait_until(&lane->changed, &lane->lock, deadline_ns)) break;
+    if (!base_cond_wait_until(&lane->changed, &lane->lock,
+                              lane->held ? BASE_FOREVER : deadline_ns))
+      break;
   lane->poked = 0;
   *out = (task_lane_wish){.barrier = lane->stopped || lane->ended ? 0 : lane->wanted,
                           .stopped = lane->stopped,
@@ -445,4 +468,13 @@ void task_lane_room(task_lane *lane) {
   pthread_mutex_unlock(&lane->lock);
   if (wanted && lane->config.on_room)
     lane->config.on_room(lane->config.ctx, lane->config.index);
+}
+
+void task_lane_hold(task_lane *lane, int on) {
+  pthread_mutex_lock(&lane->lock);
+  lane->held += on ? 1 : -1;
+  int free_again = !lane->held;
+  pthread_cond_broadcast(&lane->changed);
+  pthread_mutex_unlock(&lane->lock);
+  if (free_again) task_lane_room(lane);
 }

@@ -181,6 +181,9 @@ weir_status task_lane_push(task_lane *lane, weir_batch *batch, int64_t deadline_
 /* Rows that were set aside; they count as rows of the lane. */
 weir_status task_lane_push_letters(task_lane *lane, weir_batch *letters,
                                    int64_t deadline_ns, weir_error *err);
+/* Comes before the push of a host: waits while the lane is held. With a barrier asked for it does not wait,
+ * since only that barrier can end the hold: WEIR_E_TIMEOUT, as for want of room. */
+weir_status task_lane_wait_unheld(task_lane *lane, int64_t deadline_ns, weir_error *err);
 weir_status task_lane_barrier(task_lane *lane, uint64_t attempt,
                               const weir_bytes *position, weir_error *err);
 weir_status task_lane_end(task_lane *lane, const weir_bytes *position, weir_error *err);
@@ -207,6 +210,9 @@ void task_lane_stop(task_lane *lane, uint64_t generation);
 /* Leaves a seek for the producer (position copied; absent: from the start). */
 weir_status task_lane_seek(task_lane *lane, uint64_t generation,
                            const weir_bytes *position, uint64_t rows, weir_error *err);
+/* 1: a sink has no room for more than is under way: nothing new is read, barriers pass. Until as many 0 have
+ * come. Any thread. */
+void task_lane_hold(task_lane *lane, int on);
 void task_lane_drain(task_lane *lane);
 /* The pipeline is over: whoever waits in the lane comes back with WEIR_E_ENDED. */
 void task_lane_finish(task_lane *lane);

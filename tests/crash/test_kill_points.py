@@ -29,6 +29,8 @@ FOLDERS = ("file.folders",)
 LONG = ["store.checkpoint.before"]
 # Not a run's: test_audits.py and test_ways_out.py kill there.
 AUDITS = ["file.swept.one", "store.adopt.after", "store.adopt.before"]
+# Not this sink's: test_transactions.py kills there.
+TRANSACTIONS = [point for point in POINTS if point.startswith(("spool.", "txn."))]
 
 
 # Passed once a run: before its first epoch, or after its last one.
@@ -52,7 +54,7 @@ def faults_of(point, nth):
     return ",".join(filter(None, [f"{point}=kill@{nth}", WAYS.get(point)]))
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + TRANSACTIONS])
 def test_kill_at(point, tmp_path, weir_faults_bin):
     """At the first, the second and the seventh time, each with rows to deliver."""
     case = Case(tmp_path, weir_faults_bin, **options_of(point))
@@ -66,7 +68,7 @@ def test_kill_at(point, tmp_path, weir_faults_bin):
         case.check_clean()
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + TRANSACTIONS])
 def test_kill_at_again(point, tmp_path, weir_faults_bin):
     """Killed again at the same point by the recovery that follows, or as soon as it is come to again."""
     case = Case(tmp_path, weir_faults_bin, rows=1800, **options_of(point))
