@@ -175,7 +175,8 @@ typedef struct weir_sink_ops {
                       const weir_binding *binding, weir_error *err);
 
   /* [R] Takes the rows of one batch: borrowed, immutable; take a reference to keep it. On WEIR_OK all of
-   * the batch is accepted. With flag BAD_DATA nothing of it was taken. Called only between begin_epoch
+   * the batch is accepted. With flag BAD_DATA nothing of it was taken; when the error names the row (weir_error_at)
+   * and the user wants bad rows set aside, slices of the batch without that row follow. Called only between begin_epoch
    * and pre_commit (committable) or open and close (others). */
   weir_status (*write_batch)(weir_sink *sink, const weir_call *call, weir_batch *batch,
                              weir_write_result *out, weir_error *err);

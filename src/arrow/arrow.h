@@ -126,10 +126,10 @@ bool arrow_types_match(const struct ArrowSchema *want, const struct ArrowSchema 
 
 /* Whether values of the field can be hashed: plain ones, also behind a dictionary. */
 bool arrow_can_hash(const arrow_node *node);
-/* Mixes the value of each row of a column into the row's hash. The array has passed arrow_array_check. The
- * number of rows, or of the first that is null. */
+/* Mixes the value of each row of a column, `from` on, into the row's hash; NULL: only looks. The array has passed
+ * arrow_array_check. The number of rows, or of the first that is null. */
 int64_t arrow_hash_column(const arrow_node *node, const struct ArrowArray *array,
-                          int64_t rows, uint64_t *hashes);
+                          int64_t from, int64_t rows, uint64_t *hashes);
 
 /* Text of a column's type as weir_schema_from_types reads it, " not null" included. `size` is that of
  * `buf`, enough for any type that people write: ARROW_TYPE_TEXT. */

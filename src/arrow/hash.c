@@ -97,11 +97,11 @@ static bool find_value(const arrow_node *node, const struct ArrowArray *array,
 }
 
 int64_t arrow_hash_column(const arrow_node *node, const struct ArrowArray *array,
-                          int64_t rows, uint64_t *hashes) {
-  for (int64_t i = 0; i < rows; i++) {
+                          int64_t from, int64_t rows, uint64_t *hashes) {
+  for (int64_t i = from; i < rows; i++) {
     value v = {0};
     if (!find_value(node, array, i, &v)) return i;
-    hashes[i] = base_xxh3(v.data, v.size, hashes[i]);
+    if (hashes) hashes[i] = base_xxh3(v.data, v.size, hashes[i]);
   }
   return rows;
 }

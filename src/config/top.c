@@ -103,12 +103,10 @@ static const weir_option sink_core[] = {
      "other; "
      "without it such a source is refused."},
     {"on_bad_row", WEIR_OPT_ENUM, 0, "fail", 0, 0, "fail",
-     "What happens to a row that cannot be mapped."},
-    {0},
-};
-
-static const config_reserved connector_reserved[] = {
-    {"on_bad_row.dead_letter", "`on_bad_row: fail` stops at the row and names it"},
+     "What happens to a row that cannot be mapped: fail stops there and names it."},
+    {"on_bad_row.dead_letter", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
+     "In the place of fail: the sink that such rows go to, with the reason, while the "
+     "others are written."},
     {0},
 };
 
@@ -342,8 +340,7 @@ weir_status config_options(const weir_config *config, const config_connector *co
                     .where = connector->where,
                     .type = connector->type,
                     .base_dir = config->base_dir,
-                    .tables = {table, config_core_table(connector->kind)},
-                    .reserved = connector_reserved};
+                    .tables = {table, config_core_table(connector->kind)}};
   return config_build_options(&b, connector->node, connector->node, out, err);
 }
 

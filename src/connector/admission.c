@@ -247,7 +247,8 @@ static void admission_explain(connector_admission_row *row,
                               const connector_admission_sink *sink,
                               const connector_admission_source *source) {
   const char *r = source->name, *s = sink->name;
-  const char *bad = sink->takes_letters ? "bad " : "";
+  bool good = source->sets_aside || sink->sets_aside;
+  const char *kind = sink->takes_letters ? "bad " : good ? "good " : "";
   bool ephemeral = source->contract.replay == WEIR_SOURCE_EPHEMERAL;
   char *out = row->crash;
   size_t size = sizeof(row->crash);
@@ -256,13 +257,13 @@ static void admission_explain(connector_admission_row *row,
              "after a kill -9, every %srow of %.60s is in %.60s exactly once: the open "
              "epoch is dropped and "
              "read again, a decided one is published",
-             bad, r, s);
+             kind, r, s);
   } else if (row->delivers == WEIR_AT_LEAST_ONCE) {
     snprintf(out, size,
              "after a kill -9, no %srow of %.60s is missing in %.60s, but rows since the "
              "last checkpoint may "
              "be there twice",
-             bad, r, s);
+             kind, r, s);
   } else if (ephemeral && sink->contract.consistency == WEIR_COMMITTABLE) {
     snprintf(out, size,
              "after a kill -9, what %.60s sent since the last checkpoint is lost; what "

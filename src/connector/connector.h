@@ -345,6 +345,7 @@ typedef struct connector_admission_source {
   const char *name; /* "orders" */
   const char *type; /* "file" */
   weir_source_contract contract;
+  bool sets_aside;                  /* its bad rows go to another sink than its rows */
   const struct ArrowSchema *schema; /* second pass; NULL in the first */
 } connector_admission_source;
 
@@ -358,6 +359,7 @@ typedef struct connector_admission_sink {
   size_t n_from;
   const weir_names *key;     /* what keyed_mutation_key answered; absent or NULL: none */
   bool takes_letters;        /* of rows of the sources in `from`, and nothing else */
+  bool sets_aside;           /* rows that it cannot map go to another sink */
   bool changelog_as_rows;    /* `changelog: as_rows` */
   bool flush_interval_given; /* refused on a committable sink */
   const struct ArrowSchema

@@ -50,6 +50,7 @@ typedef struct pipe_sink {
   weir_names key;
   uint32_t writers;
   bool takes_letters; /* and nothing else */
+  uint32_t letters;   /* index of the sink that its own bad rows go to, or PIPE_NONE */
   /* indexes of sources; of a sink that takes letters, those whose rows may become such */
   uint32_t *from;
   const char **from_names;
@@ -97,6 +98,8 @@ weir_status plan_find_letters(pipe_plan *plan, const weir_config *config,
 /* `from` and `fed` of the sinks that take letters, once the others have theirs. */
 weir_status plan_route_letters(pipe_plan *plan, const weir_config *config,
                                weir_error *err);
+/* Participants of other sinks that send letters to that one, of the sinks before `end` alone. */
+uint32_t plan_letter_feeders(const pipe_plan *plan, size_t sink, size_t end);
 
 struct weir_input {
   weir_pipeline *pipeline;

@@ -141,6 +141,7 @@ static weir_status plan_sink(pipe_plan *plan, const weir_config *config, size_t 
   status = s->name ? add_notes(plan, options, err) : WEIR_E_NOMEM;
   s->writers = (uint32_t)weir_options_int(options, "writers");
   s->changelog_as_rows = weir_options_given(options, "changelog");
+  s->letters = PIPE_NONE;
   s->has_committer = connector_has_committer(ops);
   if (!status) status = connector_spec_new_sink(ops, plan->host, options, &s->spec, err);
   if (status) {
@@ -267,6 +268,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .name = s->name,
         .type = connector_spec_type(s->spec),
         .contract = s->contract,
+        .sets_aside = s->letters != PIPE_NONE,
         .schema = bound ? weir_schema_arrow(s->schema) : NULL};
   }
   for (size_t i = 0; i < plan->n_sinks; i++) {
@@ -281,6 +283,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .n_from = s->n_from,
         .key = &s->key,
         .takes_letters = s->takes_letters,
+        .sets_aside = s->letters != PIPE_NONE,
         .changelog_as_rows = s->changelog_as_rows,
         .flush_interval_given = s->flush_interval_given,
         .binding = bound ? weir_schema_arrow(s->binding.schema) : NULL};

@@ -45,6 +45,8 @@ static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err
         .mailbox = p->mailbox,
         .n_lanes = p->plan.n_lanes,
         .fed = s->fed,
+        .n_feeders = plan_letter_feeders(&p->plan, index, p->plan.n_sinks),
+        .sets_aside = s->letters != PIPE_NONE ? connector_spec_where(s->spec) : NULL,
         .queue_bytes = (uint64_t)p->plan.top.queue_bytes,
         .committable = s->contract.consistency == WEIR_COMMITTABLE,
         .overlap = s->contract.overlap,
@@ -65,8 +67,26 @@ static weir_status make_actors(weir_pipeline *p, uint32_t index, weir_error *err
       if (s->key.release)
         BASE_TRY(
             task_router_new(s->name, source->schema, &s->key, s->writers, &router, err));
+      if (router && s->letters != PIPE_NONE) task_router_pass_bad(router);
       BASE_TRY(task_lane_connect(lane, s->actors, s->writers, router, err));
     }
+  }
+  return WEIR_OK;
+}
+
+/* Each participant's bad rows, to the participants of the sink that takes them. */
+static weir_status connect_letters(weir_pipeline *p, uint32_t index, weir_error *err) {
+  const pipe_sink *s = &p->plan.sinks[index];
+  if (s->letters == PIPE_NONE) return WEIR_OK;
+  const pipe_sink *to = &p->plan.sinks[s->letters];
+  uint32_t feeder = plan_letter_feeders(&p->plan, s->letters, index);
+  for (uint32_t k = 0; k < s->writers; k++) {
+    task_router *keys = NULL;
+    if (s->key.release)
+      BASE_TRY(task_router_new(s->name, p->plan.sources[s->from[0]].schema, &s->key,
+                               s->writers, &keys, err));
+    BASE_TRY(task_actor_connect_letters(s->actors[k], to->actors, to->writers, feeder + k,
+                                        keys, err));
   }
   return WEIR_OK;
 }
@@ -171,6 +191,7 @@ static void hold_sources(void *ctx, int32_t on) {
 weir_status pipeline_make_threads(weir_pipeline *p, weir_error *err) {
   connector_host_serve(p->plan.host, p, ask_checkpoint, hold_sources);
   for (uint32_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(make_actors(p, i, err));
+  for (uint32_t i = 0; i < p->plan.n_sinks; i++) BASE_TRY(connect_letters(p, i, err));
   BASE_TRY(start_sinks(p, err));
   /* The first event, so before whoever may post another. */
   coord_event start = {.type = COORD_START, .sink = COORD_NONE, .lane = COORD_NONE};

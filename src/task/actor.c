@@ -9,7 +9,7 @@
 #include "task/actor.h"
 
 #include <stdlib.h>
-#include <weir/fault.h>
+#include <string.h>
 
 /* Between two tries of an open that failed retriably; doubles. */
 #define OPEN_PAUSE_MIN (100 * BASE_NS_PER_MS)
@@ -18,8 +18,12 @@
 
 void actor_unref(task_actor *a) {
   if (atomic_fetch_sub(&a->refs, 1) != 1) return;
-  for (uint32_t i = 0; a->queues && i < a->config.n_lanes; i++)
-    task_queue_done(&a->queues[i]);
+  for (uint32_t i = 0; a->queues && i < a->n_queues; i++) task_queue_done(&a->queues[i]);
+  weir_batch_unref(a->letters);
+  task_router_free(a->keys);
+  free(a->takers);
+  free(a->feeders);
+  free(a->fed);
   for (task_job *job; (job = job_list_take(&a->jobs));) task_job_free(job);
   for (task_job *job; (job = job_list_take(&a->commit_jobs));) task_job_free(job);
   for (size_t i = 0; i < a->n_trackers; i++) weir_task_tracker_unref(a->trackers[i]);
@@ -63,15 +67,20 @@ weir_status task_actor_new(const task_actor_config *config, task_actor **out,
   if (status) goto fail_commit;
   status = base_cond_init(&a->over, err);
   if (status) goto fail_over;
-  size_t n = config->n_lanes;
+  size_t n = config->n_lanes + config->n_feeders;
+  a->n_queues = (uint32_t)n;
   a->queues = base_calloc(n, sizeof(*a->queues), err);
   a->lanes = base_calloc(n, sizeof(*a->lanes), err);
+  a->feeders = base_calloc(n, sizeof(*a->feeders), err);
+  a->fed = base_calloc(n, 1, err);
   a->met = base_calloc(n, 1, err);
   a->fin = base_calloc(n, 1, err);
-  if (!a->queues || !a->lanes || !a->met || !a->fin) {
+  if (!a->queues || !a->lanes || !a->feeders || !a->fed || !a->met || !a->fin) {
     actor_unref(a);
     return WEIR_E_NOMEM;
   }
+  memcpy(a->fed, config->fed, config->n_lanes);
+  memset(a->fed + config->n_lanes, 1, config->n_feeders);
   *out = a;
   return WEIR_OK;
 fail_over:
@@ -210,39 +219,6 @@ static void open_first(generation *g) {
 }
 
 /* Lock held at entry and exit. */
-static void write_item(generation *g, uint32_t lane, task_item *item) {
-  task_actor *a = g->actor;
-  task_lane *producer = a->lanes[lane];
-  weir_error error = {0};
-  weir_write_result result = {0};
-  seat_enter(&g->main, "write_batch", a->config.timeouts.write);
-  int64_t since = a->dirty_since || a->config.committable ? 0 : base_clock_mono();
-  pthread_mutex_unlock(&a->lock);
-  task_lane_room(producer);
-  weir_status status =
-      WEIR_FAULT("task.write")
-          ? weir_error_set(&error, WEIR_E_IO, WEIR_ERR_RETRIABLE,
-                           "sink %s: cannot take a batch", a->config.name)
-          : connector_sink_write_batch(g->sink, &g->main.call, item->batch, &result,
-                                       &error);
-  weir_batch_unref(item->batch);
-  pthread_mutex_lock(&a->lock);
-  seat_leave(&g->main);
-  if (g->retired) return;
-  if (status) {
-    a->gate = 0; /* nothing more of this attempt: an abort follows */
-    generation_retire_if_terminal(g, &error, 0);
-    if (!g->retired) actor_failed(a, &error);
-    return;
-  }
-  a->rows += result.records;
-  a->nbytes += result.bytes;
-  a->total_rows += result.records;
-  a->total_bytes += result.bytes;
-  if (since && result.records) a->dirty_since = since;
-}
-
-/* Lock held at entry and exit. */
 static void flush(generation *g) {
   task_actor *a = g->actor;
   weir_error error = {0};
@@ -281,16 +257,16 @@ static int turn(generation *g) {
     flush(g);
     return 1;
   }
-  uint32_t lane = 0;
+  uint32_t queue = 0;
   task_item item = {0};
-  if (g->open_failed || !actor_next_item(a, &lane, &item)) {
+  if (g->open_failed || !actor_hand_over(a) || !actor_next_item(a, &queue, &item)) {
     base_cond_wait_until(&a->wake, &a->lock, flush_at(a));
     return 1;
   }
   if (item.type == TASK_ITEM_BATCH)
-    write_item(g, lane, &item);
+    actor_write(g, queue, &item);
   else
-    actor_meet(a, lane, &item);
+    actor_meet(a, queue, &item);
   return 1;
 }
 

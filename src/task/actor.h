@@ -49,10 +49,20 @@ struct task_actor {
   /* below: under lock */
   generation *gen; /* NULL: retired or stopped */
   job_list jobs, commit_jobs;
-  task_queue *queues; /* n_lanes */
+  uint32_t n_queues;  /* those of the lanes, then of the feeders */
+  task_queue *queues; /* this and below: n_queues */
   task_lane **lanes;
-  uint8_t *met, *fin; /* n_lanes */
-  uint32_t next_lane;
+  task_actor **feeders;
+  uint8_t *fed, *met, *fin;
+  uint32_t next_queue;
+  /* where its own letters go; set before it starts */
+  task_actor **takers;
+  uint32_t n_takers, next_taker;
+  uint32_t taker_queue; /* of each */
+  task_router *keys;    /* NULL: rows have no key that could be missing */
+  weir_batch
+      *letters;    /* of the last batch, to be handed over before the next one is taken */
+  uint64_t rewind; /* what is older is dropped */
   uint64_t attempt;
   uint64_t rows, nbytes; /* taken in this attempt */
   int gate;              /* open */
@@ -70,6 +80,8 @@ struct task_actor {
 /* Into a hook, which is late `timeout_ns` from now, and out of it. Lock held. */
 void seat_enter(seat *at, const char *hook, int64_t timeout_ns);
 void seat_leave(seat *at);
+/* Out of one hook and into another, or the same again. Lock not held. */
+void seat_next(generation *g, seat *at, const char *hook, int64_t timeout_ns);
 
 void actor_unref(task_actor *actor);
 void generation_unref(generation *g);
@@ -98,6 +110,9 @@ void generation_retire(generation *g, const weir_error *error, int told);
  * held. */
 void generation_retire_if_terminal(generation *g, const weir_error *error, int told);
 
+/* write.c. Lock held at entry and exit. */
+void actor_write(generation *g, uint32_t queue, task_item *item);
+
 /* The thread functions (actor.c). */
 void *generation_main(void *arg);
 void *generation_commit_main(void *arg);
@@ -106,9 +121,14 @@ void *generation_commit_main(void *arg);
  * held; dropped batches are released with the lock given up and taken again. */
 void actor_purge(task_actor *actor, uint64_t rewind);
 /* The next item that may be read: gate open, barrier of its queue not met. Lock held. */
-int actor_next_item(task_actor *actor, uint32_t *lane, task_item *out);
-/* Marks a barrier or an end as met; closes the gate and posts COORD_SEALED when all are. Lock held. */
-void actor_meet(task_actor *actor, uint32_t lane, const task_item *item);
+int actor_next_item(task_actor *actor, uint32_t *queue, task_item *out);
+/* Gives the letters to a participant of the sink that takes them; false: none has room. Lock held. */
+bool actor_hand_over(task_actor *actor);
+/* Something was taken out of that queue: tells who fills it. Lock not held. */
+void actor_made_room(task_actor *actor, uint32_t queue);
+/* Marks a barrier or an end as met; closes the gate, sends the barrier on to the sink that takes its letters and posts
+ * COORD_SEALED when all are. Lock held. */
+void actor_meet(task_actor *actor, uint32_t queue, const task_item *item);
 void actor_seal_if_met(task_actor *actor);
 
 #endif

@@ -112,8 +112,7 @@ void actor_failed(task_actor *actor, const weir_error *error) {
   task_mailbox_post(actor->config.mailbox, &event);
 }
 
-/* One job may be two hooks, each with a deadline. */
-static void next_hook(generation *g, seat *at, const char *hook, int64_t timeout_ns) {
+void seat_next(generation *g, seat *at, const char *hook, int64_t timeout_ns) {
   pthread_mutex_lock(&g->actor->lock);
   seat_enter(at, hook, timeout_ns);
   pthread_mutex_unlock(&g->actor->lock);
@@ -122,7 +121,7 @@ static void next_hook(generation *g, seat *at, const char *hook, int64_t timeout
 static weir_status take_over(generation *g, seat *at, coord_event *event,
                              weir_error *err) {
   BASE_TRY(connector_sink_take_over(g->sink, &at->call, err));
-  next_hook(g, at, "observe_cursor", g->actor->config.timeouts.commit);
+  seat_next(g, at, "observe_cursor", g->actor->config.timeouts.commit);
   return connector_sink_observe_cursor(g->sink, &at->call, &event->cursor, err);
 }
 
@@ -142,7 +141,7 @@ static weir_status pre_commit(generation *g, seat *at, const task_job *job,
   BASE_TRY(
       connector_sink_pre_commit(g->sink, &at->call, job->attempt, &event->bytes, err));
   if (!job->next || !config->committable) return WEIR_OK;
-  next_hook(g, at, "checkpoint_artifact_intent", config->timeouts.begin);
+  seat_next(g, at, "checkpoint_artifact_intent", config->timeouts.begin);
   return connector_sink_intent(g->sink, &at->call, job->next, &event->intent, err);
 }
 

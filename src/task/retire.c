@@ -40,6 +40,8 @@ void generation_retire(generation *g, const weir_error *error, int told) {
   a->gen = NULL;
   a->gate = 0;
   a->dirty_since = 0; /* the buffer went with it */
+  weir_batch_unref(a->letters);
+  a->letters = NULL;
   a->strays += g->threads;
   a->stuck = g->committer.doing ? g->committer.doing : g->main.doing;
   if (g->tracker) a->trackers[a->n_trackers++] = g->tracker;

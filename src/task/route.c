@@ -13,6 +13,7 @@ struct task_router {
   const char *sink; /* borrowed */
   const weir_schema *schema;
   uint32_t writers;
+  bool passes_bad; /* rows without a key or with a wrong `_op` go to some participant */
   size_t n_columns;
   int64_t *columns; /* of the key */
   int64_t op;       /* column `_op`; -1: none, all rows replace */
@@ -88,6 +89,10 @@ weir_status task_router_new(const char *sink, const weir_schema *schema,
   return status;
 }
 
+void task_router_pass_bad(task_router *r) {
+  r->passes_bad = true;
+}
+
 static weir_status reserve(task_router *r, int64_t rows, weir_error *err) {
   if (rows <= r->capacity) return WEIR_OK;
   uint64_t *hashes = base_realloc(r->hashes, (size_t)rows, sizeof(*hashes), err);
@@ -112,6 +117,11 @@ static weir_status bad_row(const task_router *r, int64_t row, int64_t column,
   return WEIR_E_BAD_DATA;
 }
 
+static weir_status no_key(const task_router *r, int64_t row, int64_t column,
+                          weir_error *err) {
+  return bad_row(r, row, column, "is part of the key and has no value", err);
+}
+
 static weir_status check_ops(const task_router *r, const struct ArrowArray *array,
                              int64_t rows, weir_error *err) {
   if (r->op < 0) return WEIR_OK;
@@ -125,6 +135,21 @@ static weir_status check_ops(const task_router *r, const struct ArrowArray *arra
         (data[offsets[at]] != 'U' && data[offsets[at]] != 'D'))
       return bad_row(r, i, r->op, "is neither U (replace by key) nor D (delete by key)",
                      err);
+  }
+  return WEIR_OK;
+}
+
+weir_status task_router_check(const task_router *r, const weir_batch *batch,
+                              weir_error *err) {
+  const struct ArrowArray *array = weir_batch_array(batch);
+  const arrow_node *root = arrow_schema_root(weir_batch_schema(batch));
+  int64_t rows = weir_batch_rows(batch);
+  BASE_TRY(check_ops(r, array, rows, err));
+  for (size_t k = 0; k < r->n_columns; k++) {
+    int64_t column = r->columns[k];
+    int64_t good = arrow_hash_column(&root->children[column], array->children[column], 0,
+                                     rows, NULL);
+    if (good < rows) return no_key(r, good, column, err);
   }
   return WEIR_OK;
 }
@@ -156,14 +181,15 @@ weir_status task_router_split(task_router *r, weir_batch *batch, weir_batch **pi
   }
   BASE_TRY(arrow_batch_check_offsets(batch, err));
   BASE_TRY(reserve(r, rows, err));
-  BASE_TRY(check_ops(r, array, rows, err));
+  if (!r->passes_bad) BASE_TRY(check_ops(r, array, rows, err));
   memset(r->hashes, 0, (size_t)rows * sizeof(*r->hashes));
   for (size_t k = 0; k < r->n_columns; k++) {
     int64_t column = r->columns[k];
-    int64_t good = arrow_hash_column(&root->children[column], array->children[column],
-                                     rows, r->hashes);
-    if (good < rows)
-      return bad_row(r, good, column, "is part of the key and has no value", err);
+    for (int64_t at = 0; at < rows; at++) {
+      at = arrow_hash_column(&root->children[column], array->children[column], at, rows,
+                             r->hashes);
+      if (at < rows && !r->passes_bad) return no_key(r, at, column, err);
+    }
   }
   sort_rows(r, rows);
   for (uint32_t w = 0; w < r->writers && !status; w++) {

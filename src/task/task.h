@@ -79,6 +79,10 @@ typedef struct task_actor_config {
   task_mailbox *mailbox;
   uint32_t n_lanes;   /* queues, by lane index of the pipeline; unused ones stay empty */
   const uint8_t *fed; /* n_lanes flags: which lanes feed this sink */
+  uint32_t
+      n_feeders; /* participants whose bad rows it takes: their queues are behind those of the lanes */
+  const char *
+      sets_aside; /* "sink lake": rows that the connector calls bad become letters; NULL: they fail */
   uint64_t queue_bytes;
   int committable, overlap, cas_commit, cancel_safe;
   int64_t flush_interval_ns;
@@ -117,6 +121,13 @@ void task_actor_stop(task_actor *actor);
 weir_status task_actor_join(task_actor *actor, weir_error *err);
 void task_actor_free(task_actor *actor); /* after join; NULL is a no-op */
 
+typedef struct task_router task_router;
+/* The participants of the sink that takes this one's letters, which it gets on the queue of feeder `feeder` of each.
+ * Before task_actor_start. `keys` (taken over, may be NULL) finds rows that have no key. */
+weir_status task_actor_connect_letters(task_actor *actor, task_actor *const *takers,
+                                       uint32_t n, uint32_t feeder, task_router *keys,
+                                       weir_error *err);
+
 /* The lane's side of an actor's queues. room: whether a batch of that size may be queued (and one more
  * item without an allocation); add: takes the batch's reference over, cannot fail after room or reserve. */
 typedef enum task_item_type {
@@ -154,11 +165,15 @@ typedef struct task_lane_config {
 weir_status task_lane_new(const task_lane_config *config, task_lane **out,
                           weir_error *err);
 /* Rows to `writers` participants by key. One thread at a time; sink and schema are borrowed for life. */
-typedef struct task_router task_router;
 weir_status task_router_new(const char *sink, const weir_schema *schema,
                             const weir_names *key, uint32_t writers, task_router **out,
                             weir_error *err);
 void task_router_free(task_router *router); /* NULL is a no-op */
+/* Rows that split would refuse go to some participant from now on, who has to find them. */
+void task_router_pass_bad(task_router *router);
+/* What split would refuse. Any thread. */
+weir_status task_router_check(const task_router *router, const weir_batch *batch,
+                              weir_error *err);
 /* One batch per writer, NULL where it gets no row, all of them after a failure. A key without a value, or an `_op` that is neither U nor D,
  * is WEIR_E_BAD_DATA. */
 weir_status task_router_split(task_router *router, weir_batch *batch, weir_batch **pieces,

@@ -56,6 +56,7 @@ def test_counts_and_words(bench):
     checked = bench.call("check", "p.yaml")
     assert checked.returncode == OK
     assert "rows -> bad: after a kill -9, every bad row of rows is in bad exactly once" in checked.stdout
+    assert "rows -> lake: after a kill -9, every good row of rows is in lake exactly once" in checked.stdout
     done = bench.run()
     assert (done["rows"], done["dead_letters"]) == (2, 2)
     assert done["sources"]["rows"]["rows"] == 4 and done["sinks"]["bad"]["rows"] == 2
@@ -151,3 +152,64 @@ def test_a_source_without_bad_rows(bench):
     )
     done = bench.run(USAGE, "check")
     assert "source rows" in done.stderr and "'on_bad_row.dead_letter'" in done.stderr
+
+
+KIND = "schema: {id: int64, kind: utf8}"
+NO_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+
+
+def test_rows_that_a_sink_cannot_map(bench):
+    """The file sink has no folder for a text that stands for null in the names of folders."""
+    kinds = ["a", NO_FOLDER, "b", NO_FOLDER, "a"]
+    bench.put("a.ndjson", "".join(f'{{"id":{i},"kind":"{kind}"}}\n' for i, kind in enumerate(kinds)) + "no row\n")
+    more = ", partition_by: kind, on_bad_row: {dead_letter: bad}"
+    bench.pipeline(source=f"path: in/*, {KIND}", more=more)
+    done = bench.run()
+    assert (done["rows"], done["dead_letters"], done["sources"]["rows"]["rows"]) == (3, 3, 6)
+    letters = {letter["text"]: letter for letter in bench.lines("bad")}
+    letter = letters.pop(f'{{"id":1,"kind":"{NO_FOLDER}"}}')
+    assert (letter["kind"], letter["name"], letter["column"], letter["part"], letter["line"]) == ("sink", "lake", "kind", None, None)
+    assert NO_FOLDER not in letter["reason"] and "stands for null" in letter["reason"]
+    assert set(letters) == {f'{{"id":3,"kind":"{NO_FOLDER}"}}', "no row"}
+    assert letters["no row"]["kind"] == "source"
+    assert bench.run(verb="verify")["agreed"]
+
+
+def test_every_row_is_bad(bench):
+    bench.put("a.ndjson", "".join(f'{{"id":{i},"kind":"{NO_FOLDER}"}}\n' for i in range(20000)))
+    bench.pipeline(source=f"path: in/*, {KIND}, batch_rows: 20000", more=", partition_by: kind, on_bad_row: {dead_letter: bad}")
+    done = bench.run()
+    assert (done["rows"], done["dead_letters"]) == (0, 20000)
+    assert sorted(json.loads(letter["text"])["id"] for letter in bench.lines("bad")) == list(range(20000))
+
+
+def test_letters_of_letters_but_in_no_circle(bench):
+    bench.put("a.csv", "id,name\n")
+    bench.pipeline(more=", on_bad_row: {dead_letter: lake}")
+    assert "a sink cannot take its own bad rows" in bench.run(USAGE, "check").stderr
+    bench.pipeline(bad="type: file, path: out/bad, on_bad_row: {dead_letter: bad}")
+    assert "a sink cannot take its own bad rows" in bench.run(USAGE, "check").stderr
+    bench.pipeline(bad="type: file, path: out/bad, on_bad_row: {dead_letter: last}", more="}\n  last: {type: file, path: out/last, on_bad_row: {dead_letter: bad}")
+    assert "would come back to it" in bench.run(USAGE, "check").stderr
+    bench.pipeline(bad="type: file, path: out/bad, on_bad_row: {dead_letter: last}", more="}\n  last: {type: file, path: out/last")
+    assert "every bad row of rows is in last" in bench.run(verb="check").stdout
+    assert bench.run()["dead_letters"] == 0
+
+
+def test_a_sink_for_letters_may_be_added_after_a_stop(bench):
+    bench.put("a.ndjson", '{"id":1}\n{"id":2}\n')
+    bench.pipeline()
+    whole = (bench.folder / "p.yaml").read_text()
+    without = whole.replace(", on_bad_row: {dead_letter: bad}", "").replace("  bad: {type: file, path: out/bad, format: ndjson}\n", "")
+    (bench.folder / "p.yaml").write_text(without)
+    assert bench.run()["rows"] == 2
+    bench.put("b.ndjson", '{"id":3}\nno row\n{"id":4}\n')
+    assert bench.call("run", "p.yaml").returncode == BAD_DATA
+    (bench.folder / "p.yaml").write_text(whole)
+    done = bench.run()
+    assert (done["rows"], done["dead_letters"]) == (2, 1)
+    assert sorted(row["id"] for row in bench.lines("lake")) == [1, 2, 3, 4]
+    assert [letter["text"] for letter in bench.lines("bad")] == ["no row"]
+    bench.put("c.ndjson", '{"id":5}\n')
+    (bench.folder / "p.yaml").write_text(without)
+    assert bench.run()["rows"] == 1

@@ -194,8 +194,8 @@ static void test_connector_complaints(void **state) {
   refused(SINK "    schema: {a: {b: c}}\n", "'schema'", "'a'", "a mapping", NULL);
   refused(SINK "    schema: {a: }\n", "'schema'", "'a'", "no value", NULL);
   refused(SINK "    on_bad_row: skip\n", "'on_bad_row'", "fail", NULL);
-  refused(SINK "    on_bad_row: {dead_letter: x}\n", "'on_bad_row.dead_letter'",
-          "not supported yet", NULL);
+  refused(SINK "    on_bad_row: {dead_leter: x}\n", "'on_bad_row.dead_leter'",
+          "'on_bad_row.dead_letter'", NULL);
   refused(HEAD "sinks:\n  lake: {type: file}\n", "sink lake", "'path'", "is missing",
           "Where to.", NULL);
 }
