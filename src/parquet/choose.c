@@ -9,7 +9,6 @@
 #include "dict.h"
 #include "encode.h"
 
-#define CHUNK_VALUES 1e6 /* of a chunk of which only the first page is there yet */
 #define SMALL_CHUNK 4096 /* a page of fewer values is taken for the whole chunk */
 #define NEVER 1e9
 
@@ -23,6 +22,11 @@ static double bits_for(double distinct) {
   return bits;
 }
 
+double choose_dictionary_bits(double distinct, double value_bytes, double chunk) {
+  if (distinct > DICT_MAX_ENTRIES) return NEVER;
+  return bits_for(distinct) + distinct * value_bytes * 8 / chunk;
+}
+
 /* What the values would cost as a dictionary; NEVER if no more than `floor` of them come again. */
 static double dictionary_cost(const parquet_leaf *leaf, const parquet_values *values,
                               double value_bytes, double floor) {
@@ -30,18 +34,16 @@ static double dictionary_cost(const parquet_leaf *leaf, const parquet_values *va
       dict_sample(values->data, values->offsets, leaf->width, values->n);
   double n = (double)sample.total, seen = (double)sample.distinct;
   double runs = n - (double)sample.repeats; /* values that differ from the one before */
-  double chunk = values->n < SMALL_CHUNK ? (double)values->n : CHUNK_VALUES;
+  double chunk = values->n < SMALL_CHUNK ? (double)values->n : CHOOSE_CHUNK_VALUES;
   if (sample.repeats * 2 > sample.total) {
     /* Each run costs one of the hybrid encoding's, and at most one new entry. */
     return seen / n * value_bytes * 8 + runs / n * 32;
   }
   if ((runs - seen) / runs <= floor) return NEVER;
-  /* How many there are beyond those seen: Chao's estimate, from the values met once and twice. */
-  double once = (double)sample.once, twice = (double)sample.twice;
   double distinct = seen;
-  if (sample.total < values->n) distinct += once * once / (2 * (twice < 1 ? 1 : twice));
-  if (distinct > DICT_MAX_ENTRIES) return NEVER;
-  return bits_for(distinct) + distinct * value_bytes * 8 / chunk;
+  if (sample.total < values->n)
+    distinct += dict_unseen((double)sample.once, (double)sample.twice);
+  return choose_dictionary_bits(distinct, value_bytes, chunk);
 }
 
 /* What is best without a dictionary. */

@@ -15,4 +15,9 @@ typedef struct parquet_choice {
 parquet_choice choose_encoding(const parquet_leaf *leaf, const parquet_values *values,
                                bool dictionary, bool compressed);
 
+#define CHOOSE_CHUNK_VALUES 1e6 /* of a chunk of which only the first page is there yet */
+
+/* What a value costs with a dictionary of so many entries in a chunk of so many values. */
+double choose_dictionary_bits(double distinct, double value_bytes, double chunk);
+
 #endif

@@ -132,15 +132,19 @@ weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
   return WEIR_OK;
 }
 
-/* lz4_Block_format.md: one last sequence, which is literals only. */
+/* lz4_Block_format.md: the token and the length of a sequence's literals. */
+static uint8_t *put_lz4_literals(size_t size, uint8_t *out) {
+  *out++ = (uint8_t)((size < 15 ? size : 15) << 4);
+  if (size < 15) return out;
+  size_t left = size - 15;
+  for (; left >= 255; left -= 255) *out++ = 255;
+  *out++ = (uint8_t)left;
+  return out;
+}
+
+/* One last sequence, which is literals only. */
 static size_t store_lz4(const uint8_t *data, size_t size, uint8_t *out) {
-  uint8_t *to = out;
-  *to++ = (uint8_t)((size < 15 ? size : 15) << 4);
-  if (size >= 15) {
-    size_t left = size - 15;
-    for (; left >= 255; left -= 255) *to++ = 255;
-    *to++ = (uint8_t)left;
-  }
+  uint8_t *to = put_lz4_literals(size, out);
   memcpy(to, data, size);
   return (size_t)(to - out) + size;
 }
@@ -176,17 +180,60 @@ weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
   return WEIR_OK;
 }
 
-weir_status codec_huffman(parquet_codec *codec, const uint8_t *data, size_t size,
-                          size_t head, weir_error *err) {
-  if (size > ZSTD_FRAME_MAX) return codec_compress(codec, data, size, err);
+/* A base_buf for another: what libzstd or lz4 has just made becomes codec->head. */
+static void keep_out(parquet_codec *codec) {
+  base_buf head = codec->head;
+  codec->head = codec->out;
+  codec->out = head;
+}
+
+weir_status codec_huffman(parquet_codec *codec, const uint8_t *head, size_t head_size,
+                          const uint8_t *data, size_t size, weir_error *err) {
   codec->head.size = 0;
-  if (head > 0) {
-    BASE_TRY(codec_compress(codec, data, head, err));
-    BASE_TRY(base_buf_append(&codec->head, codec->out.data, codec->out.size, err));
+  if (head_size > 0) {
+    BASE_TRY(codec_compress(codec, head, head_size, err));
+    keep_out(codec);
   }
-  BASE_TRY(parquet_reserve(&codec->out, zstd_blocks_bound(size) + codec->head.size, err));
-  return zstd_blocks_write(&codec->code, data, size, head, &codec->head, codec->out.data,
-                           &codec->out.size, err);
+  BASE_TRY(parquet_reserve(&codec->out,
+                           zstd_blocks_bound(head_size + size) + codec->head.size, err));
+  return zstd_blocks_write(&codec->code, &codec->head, head_size, data, size,
+                           codec->out.data, &codec->out.size, err);
+}
+
+/* lz4_Block_format.md: the literals of a block's first sequence with `size` bytes before them. */
+static size_t join_lz4(const uint8_t *data, size_t size, const base_buf *rest,
+                       uint8_t *out) {
+  const uint8_t *from = rest->data;
+  uint8_t token = *from++, *to = out;
+  size_t literals = size + (token >> 4);
+  if (token >> 4 == 15) {
+    do {
+      literals += *from;
+    } while (*from++ == 255);
+  }
+  to = put_lz4_literals(literals, to);
+  *out |= token & 15;
+  memcpy(to, data, size);
+  to += size;
+  size_t left = rest->size - (size_t)(from - rest->data);
+  memcpy(to, from, left);
+  return (size_t)(to - out) + left;
+}
+
+weir_status codec_compress_rest(parquet_codec *codec, const uint8_t *data, size_t size,
+                                size_t stored, weir_error *err) {
+  bool zstd = codec->id == PARQUET_ZSTD && size <= ZSTD_FRAME_MAX;
+  if (stored == 0 || stored == size || (!zstd && codec->id != PARQUET_LZ4_RAW)) {
+    return codec_compress(codec, data, size, err);
+  }
+  BASE_TRY(codec_compress(codec, data + stored, size - stored, err));
+  keep_out(codec);
+  BASE_TRY(parquet_reserve(&codec->out,
+                           zstd_blocks_bound(size) + size / 255 + codec->head.size, err));
+  codec->out.size =
+      zstd ? zstd_blocks_join(data, stored, &codec->head, size - stored, codec->out.data)
+           : join_lz4(data, stored, &codec->head, codec->out.data);
+  return WEIR_OK;
 }
 
 static const char *const codec_names[] = {"none", "zstd", "snappy", "lz4", "gzip", NULL};

@@ -25,8 +25,11 @@ weir_status codec_compress(parquet_codec *codec, const void *data, size_t size,
 /* The same without an attempt to shrink it, as a frame or block of the codec. */
 weir_status codec_store(parquet_codec *codec, const void *data, size_t size,
                         weir_error *err);
-/* The same as a frame of zstd_blocks_write, the first `head` bytes by libzstd; of zstd only. */
-weir_status codec_huffman(parquet_codec *codec, const uint8_t *data, size_t size,
-                          size_t head, weir_error *err);
+/* A frame of zstd_blocks_write of at most ZSTD_FRAME_MAX bytes, those of `head` by libzstd; of zstd only. */
+weir_status codec_huffman(parquet_codec *codec, const uint8_t *head, size_t head_size,
+                          const uint8_t *data, size_t size, weir_error *err);
+/* The same as codec_compress, but the first `stored` bytes are only stored where that can be. */
+weir_status codec_compress_rest(parquet_codec *codec, const uint8_t *data, size_t size,
+                                size_t stored, weir_error *err);
 
 #endif

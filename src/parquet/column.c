@@ -47,6 +47,7 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   column->decided = column->numbered = column->closed = false;
   column->packed = column->compress = column->stored = column->literals = false;
   column->unbounded = column->bloom_full = false;
+  column->raw_planes = 0;
   base_buf_clear(&column->hashes);
   column->rows = column->levels = column->nulls = column->plain_bytes = 0;
   memset(column->encoding_pages, 0, sizeof(column->encoding_pages));
@@ -244,6 +245,37 @@ static weir_status append_values(parquet_column *column, parquet_context *ctx,
   return column_place(column, ctx, &piece, false, last, err);
 }
 
+/* Where the bytes of texts end the first page of a chunk, its encoding is chosen before it is cut. */
+static weir_status decide_early(parquet_column *column, parquet_context *ctx,
+                                const struct ArrowArray *array, size_t start,
+                                size_t length, weir_error *err) {
+  parquet_piece piece;
+  if (column->decided || column->open.rows > 0) return WEIR_OK;
+  BASE_TRY(take_slots(column->leaf, array, start, length, &ctx->take, &piece, err));
+  if (piece.values.n == 0) return WEIR_OK;
+  return page_decide(column, ctx, &piece.values, &(stats_page){0}, err);
+}
+
+/* How many of the slots are the next piece, whose values are not numbers yet; *last: it ends the page. */
+static weir_status fit_page(parquet_column *column, parquet_context *ctx,
+                            const struct ArrowArray *array, size_t start, size_t length,
+                            size_t *fit, bool *last, weir_error *err) {
+  const parquet_leaf *leaf = column->leaf;
+  size_t room = ctx->page_rows - column->open.rows, budget = ctx->page_bytes;
+  size_t most = length < room ? length : room;
+  size_t bytes = take_bytes(leaf, array, start, most);
+  if (bytes > budget) BASE_TRY(decide_early(column, ctx, array, start, most, err));
+  /* A page of numbers is far smaller than the values that they stand for. */
+  if (column->decided && column->choice.encoding == PARQUET_RLE_DICTIONARY) budget *= 8;
+  size_t used = column->open.values.size;
+  budget = used < budget ? budget - used : 0;
+  /* What is left of a batch rather goes with its last page than waits for the next one. */
+  bool rest = used == 0 && bytes >= budget / 2 && bytes <= budget + budget / 2;
+  *fit = rest ? most : take_fit(leaf, array, start, most, budget);
+  *last = (rest && bytes > 0) || *fit < length || *fit == room;
+  return WEIR_OK;
+}
+
 weir_status column_append(parquet_column *column, parquet_context *ctx,
                           const struct ArrowArray *array, size_t start, size_t length,
                           weir_error *err) {
@@ -251,18 +283,15 @@ weir_status column_append(parquet_column *column, parquet_context *ctx,
   if (leaf->nested) return nested_append(column, ctx, array, start, length, err);
   bool encoded = leaf->node->dictionary != NULL && leaf->type != PARQUET_BOOLEAN;
   while (length > 0) {
-    size_t room = ctx->page_rows - column->open.rows;
-    size_t fit = length < room ? length : room;
-    bool numbered = encoded && !column->closed, taken = true;
-    if (!numbered) {
-      size_t used = column->open.values.size;
-      size_t budget = used < ctx->page_bytes ? ctx->page_bytes - used : 0;
-      fit = take_fit(leaf, array, start, fit, budget);
-    }
-    bool last = fit < length || fit == room;
-    if (numbered) {
+    bool taken = true, last = false;
+    size_t fit = 0;
+    if (encoded && !column->closed) {
+      size_t room = ctx->page_rows - column->open.rows;
+      fit = length < room ? length : room;
+      last = fit < length || fit == room;
       BASE_TRY(append_numbered(column, ctx, array, start, fit, last, &taken, err));
     } else {
+      BASE_TRY(fit_page(column, ctx, array, start, length, &fit, &last, err));
       BASE_TRY(append_values(column, ctx, array, start, fit, last, err));
     }
     if (!taken) continue;

@@ -15,14 +15,16 @@ typedef struct parquet_context {
   parquet_pool pool;
   take_scratch take;
   parquet_levels levels;
-  base_buf selected; /* slots that hold values */
-  base_buf body;     /* a page before compression */
-  size_t head;       /* how much of it comes before the values, or before their bytes */
-  base_buf indices;  /* dictionary numbers of a page, or lengths */
-  base_buf numbers;  /* dictionary numbers of a piece */
-  base_buf map;      /* rows of an Arrow dictionary to dictionary numbers */
-  base_buf fresh;    /* rows that have no number yet; entries of a page */
-  base_buf entries;  /* values of a page's entries */
+  base_buf selected;   /* slots that hold values */
+  base_buf body;       /* a page before compression */
+  size_t head;         /* how much of it comes before the values, or before their bytes */
+  const uint8_t *tail; /* the body's end, where it lies elsewhere */
+  size_t tail_size;
+  base_buf indices; /* dictionary numbers of a page, or lengths */
+  base_buf numbers; /* dictionary numbers of a piece */
+  base_buf map;     /* rows of an Arrow dictionary to dictionary numbers */
+  base_buf fresh;   /* rows that have no number yet; entries of a page */
+  base_buf entries; /* values of a page's entries */
   base_buf entry_offsets;
   base_buf header;
   size_t page_rows, page_bytes;
@@ -67,8 +69,9 @@ typedef struct parquet_column {
   bool closed;           /* the dictionary was full: the chunk goes on without */
   bool packed;           /* compress is decided */
   bool compress;
-  bool stored;   /* data pages do not shrink, though the dictionary does */
-  bool literals; /* nothing in them comes again: zstd_blocks_write serves */
+  bool stored;         /* data pages do not shrink, though the dictionary does */
+  bool literals;       /* nothing in them comes again: zstd_blocks_write serves */
+  unsigned raw_planes; /* how many low planes of split values do not shrink */
   bool width_known,
       round_width; /* learnt once a file: whether whole nibbles and bytes compress better */
   bool unbounded;               /* a page with values has no bounds: no column index */
@@ -112,7 +115,20 @@ void column_clear(parquet_column *column, parquet_context *ctx);
 /* Bytes that the chunk takes in memory now. */
 uint64_t column_bytes(const parquet_column *column);
 
+/* pack.c: whether and how the pages of the chunk are compressed, learnt from the body of one with n values;
+ * then the body, as the page keeps it, in *out: unless that is the body itself, it has no tail. */
+weir_status pack_learn(parquet_column *column, parquet_context *ctx, size_t n,
+                       enum parquet_encoding encoding, weir_error *err);
+weir_status pack_body(const parquet_column *column, parquet_context *ctx,
+                      const parquet_page_header *header, const base_buf **out,
+                      weir_error *err);
+
 /* page.c */
+/* Chooses the encoding of the pages to come, from values of the first; `stats`, where it has bounds, helps a
+ * dictionary of numbers. */
+weir_status page_decide(parquet_column *column, parquet_context *ctx,
+                        const parquet_values *values, const stats_page *stats,
+                        weir_error *err);
 weir_status page_write(parquet_column *column, parquet_context *ctx,
                        const parquet_piece *piece, bool numbered, weir_error *err);
 weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,

@@ -25,14 +25,19 @@ void dict_done(parquet_dict *dict) {
   *dict = (parquet_dict){.width = dict->width};
 }
 
+static void drop_direct(parquet_dict *dict) {
+  free(dict->direct);
+  dict->direct = NULL;
+  dict->decimals.scale = 0;
+}
+
 void dict_clear(parquet_dict *dict) {
   dict->n = 0;
   base_buf_clear(&dict->values);
   base_buf_clear(&dict->offsets);
   base_buf_clear(&dict->keys);
   if (dict->slots != NULL) memset(dict->slots, 0, sizeof(uint32_t) << dict->slot_bits);
-  free(dict->direct);
-  dict->direct = NULL;
+  drop_direct(dict);
 }
 
 /* At most a quarter full: most look-ups end where they begin. */
@@ -139,6 +144,16 @@ weir_status dict_use_direct(parquet_dict *dict, uint64_t min, uint64_t max,
   return dict->direct != NULL ? WEIR_OK : WEIR_E_NOMEM;
 }
 
+weir_status dict_use_decimals(parquet_dict *dict, const double *values, size_t n,
+                              double min, double max, weir_error *err) {
+  decimal_range found;
+  if (!decimal_find(values, n, min, max, DIRECT_SPAN_MAX, &found)) return WEIR_OK;
+  dict->direct = base_calloc(found.range, sizeof(uint32_t), err);
+  if (dict->direct == NULL) return WEIR_E_NOMEM;
+  dict->decimals = found;
+  return WEIR_OK;
+}
+
 PARQUET_CLONES
 static size_t count_repeats8(const uint64_t *values, size_t n) {
   size_t repeats = 0;
@@ -226,12 +241,12 @@ enum { MAP_BLOCK = 256 };
   static weir_status map##width(parquet_dict *dict, const type *values, size_t n,        \
                                 uint64_t min, uint64_t max, uint32_t *indices,           \
                                 bool *full, weir_error *err) {                           \
-    if (dict->direct != NULL && in_direct##width(dict, min, max)) {                      \
+    if (dict->direct != NULL && dict->decimals.scale == 0 &&                             \
+        in_direct##width(dict, min, max)) {                                              \
       return map_direct##width(dict, values, n, indices, full, err);                     \
     }                                                                                    \
     if (dict->direct != NULL || dict->slots == NULL) BASE_TRY(grow(dict, err));          \
-    free(dict->direct);                                                                  \
-    dict->direct = NULL;                                                                 \
+    drop_direct(dict);                                                                   \
     if (count_repeats##width(values, n) > n / 2) {                                       \
       return map_runs##width(dict, values, n, indices, full, err);                       \
     }                                                                                    \
@@ -253,6 +268,41 @@ enum { MAP_BLOCK = 256 };
 
 MAP(4, uint32_t)
 MAP(8, uint64_t)
+
+/* Up to the first block with a value that is no decimal of the table's range; *done: how many. */
+static weir_status map_decimals(parquet_dict *dict, const double *values, size_t n,
+                                uint32_t *indices, size_t *done, bool *full,
+                                weir_error *err) {
+  uint32_t *direct = dict->direct;
+  for (size_t from = 0; from < n; from += MAP_BLOCK) {
+    uint32_t slots[MAP_BLOCK];
+    size_t m = n - from < MAP_BLOCK ? n - from : MAP_BLOCK;
+    if (!decimal_slots(&dict->decimals, values + from, m, slots)) return WEIR_OK;
+    for (size_t i = 0; i < m; i++) {
+      uint32_t *entry = &direct[slots[i]];
+      if (PARQUET_UNLIKELY(*entry == 0)) {
+        BASE_TRY(add_fixed(dict, values + from + i, full, err));
+        if (*full) return WEIR_OK;
+        *entry = dict->n;
+      }
+      indices[from + i] = *entry - 1;
+    }
+    *done = from + m;
+  }
+  return WEIR_OK;
+}
+
+static weir_status map_eight(parquet_dict *dict, const uint64_t *values, size_t n,
+                             uint64_t min, uint64_t max, uint32_t *indices, bool *full,
+                             weir_error *err) {
+  size_t done = 0;
+  if (dict->decimals.scale != 0) {
+    BASE_TRY(map_decimals(dict, (const double *)(const void *)values, n, indices, &done,
+                          full, err));
+  }
+  if (*full || done == n) return WEIR_OK;
+  return map8(dict, values + done, n - done, min, max, indices + done, full, err);
+}
 
 /* Values of any other width. */
 static weir_status map_wide(parquet_dict *dict, const uint8_t *values, size_t n,
@@ -285,7 +335,7 @@ weir_status dict_map_fixed(parquet_dict *dict, const void *values, size_t n, uin
   *full = false;
   if (n == 0) return WEIR_OK;
   weir_status status =
-      dict->width == 8   ? map8(dict, values, n, min, max, indices, full, err)
+      dict->width == 8   ? map_eight(dict, values, n, min, max, indices, full, err)
       : dict->width == 4 ? map4(dict, values, n, min, max, indices, full, err)
                          : map_wide(dict, values, n, indices, full, err);
   if (status == WEIR_OK && *full) take_back(dict, before);

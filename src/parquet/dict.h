@@ -4,6 +4,7 @@
 #define WEIR_PARQUET_DICT_H
 
 #include "bits.h"
+#include "decimal.h"
 
 /* Past these a dictionary costs more than it saves, and its table leaves the cache. */
 #define DICT_MAX_ENTRIES (1u << 17)
@@ -20,6 +21,7 @@ typedef struct parquet_dict {
   /* Small ranges of 4 or 8 byte integers: entry + 1 by value - base. NULL when not in use. */
   uint32_t *direct;
   uint64_t base, range;
+  decimal_range decimals; /* the same for doubles, unless its scale is 0 */
 } parquet_dict;
 
 void dict_init(parquet_dict *dict, uint32_t width);
@@ -30,6 +32,10 @@ void dict_clear(parquet_dict *dict);
  * dictionary of width 4 or 8. */
 weir_status dict_use_direct(parquet_dict *dict, uint64_t min, uint64_t max,
                             weir_error *err);
+
+/* The same for doubles between min and max, if they are decimals; from a look at some of the n. */
+weir_status dict_use_decimals(parquet_dict *dict, const double *values, size_t n,
+                              double min, double max, weir_error *err);
 
 /* Gives each value its entry's number, adding entries. *full becomes true, and the dictionary is as
  * before, when it would outgrow its bounds. min and max are those of the values (used when a direct
@@ -50,5 +56,13 @@ typedef struct dict_sample_result {
 /* With offsets: byte arrays, else values of `width` bytes. */
 dict_sample_result dict_sample(const void *values, const uint32_t *offsets, size_t width,
                                size_t n);
+
+/* How many more distinct values there are than a sample shows that met so many once and twice. */
+double dict_unseen(double once, double twice);
+
+/* How many entries a longer chunk may have, from how often the n numbers name each of those there are.
+ * `counts` has room for dict->n. */
+double dict_expected(const parquet_dict *dict, const uint32_t *numbers, size_t n,
+                     uint32_t *counts);
 
 #endif

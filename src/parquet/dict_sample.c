@@ -54,3 +54,20 @@ dict_sample_result dict_sample(const void *values, const uint32_t *offsets, size
   }
   return result;
 }
+
+/* Chao's estimate, a lower bound: of those not met yet, from those met once and twice. */
+double dict_unseen(double once, double twice) {
+  return once * once / (2 * (twice < 1 ? 1 : twice));
+}
+
+double dict_expected(const parquet_dict *dict, const uint32_t *numbers, size_t n,
+                     uint32_t *counts) {
+  memset(counts, 0, dict->n * sizeof(*counts));
+  for (size_t i = 0; i < n; i++) counts[numbers[i]]++;
+  size_t once = 0, twice = 0;
+  for (uint32_t k = 0; k < dict->n; k++) {
+    once += counts[k] == 1;
+    twice += counts[k] == 2;
+  }
+  return (double)dict->n + dict_unseen((double)once, (double)twice);
+}

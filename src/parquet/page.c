@@ -45,7 +45,7 @@ static size_t values_bound(const parquet_leaf *leaf, const parquet_values *value
     case PARQUET_DELTA_BINARY_PACKED:
       return encode_delta_bound(n, leaf->width);
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
-      return encode_delta_bound(n, 4) + bytes_total(values);
+      return encode_delta_bound(n, 4); /* of the lengths; the bytes stay where they are */
     default:
       return leaf->type == PARQUET_BYTE_ARRAY ? bytes_total(values) + 4 * n
              : leaf->type == PARQUET_BOOLEAN  ? n / 8 + 1
@@ -72,14 +72,11 @@ static uint8_t *put_plain(const parquet_leaf *leaf, const parquet_values *values
 }
 
 /* "Delta-length byte array": all lengths, then all bytes. */
-static uint8_t *put_delta_length(const parquet_values *values, uint32_t *lengths,
-                                 uint8_t *out) {
+static uint8_t *put_lengths(const parquet_values *values, uint32_t *lengths,
+                            uint8_t *out) {
   for (size_t i = 0; i < values->n; i++)
     lengths[i] = values->offsets[i + 1] - values->offsets[i];
-  out = encode_delta32(lengths, values->n, out);
-  size_t total = bytes_total(values);
-  if (total > 0) memcpy(out, values->data + values->offsets[0], total);
-  return out + total;
+  return encode_delta32(lengths, values->n, out);
 }
 
 PARQUET_CLONES
@@ -112,6 +109,7 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
   uint8_t *out = put_levels(leaf, piece, ctx->body.data);
   ctx->head = (size_t)(out - ctx->body.data);
   const void *data = values->data;
+  ctx->tail_size = 0;
   switch (encoding) {
     case PARQUET_RLE_DICTIONARY:
       out = put_numbers(numbers, values->n, column->round_width, out);
@@ -122,8 +120,10 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
       break;
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
       BASE_TRY(parquet_reserve(&ctx->indices, values->n * sizeof(uint32_t), err));
-      out = put_delta_length(values, (uint32_t *)(void *)ctx->indices.data, out);
-      ctx->head = (size_t)(out - ctx->body.data) - bytes_total(values);
+      out = put_lengths(values, (uint32_t *)(void *)ctx->indices.data, out);
+      ctx->head = (size_t)(out - ctx->body.data);
+      ctx->tail_size = bytes_total(values);
+      if (ctx->tail_size > 0) ctx->tail = values->data + values->offsets[0];
       break;
     case PARQUET_BYTE_STREAM_SPLIT:
       encode_split(data, values->n, leaf->width, out);
@@ -137,135 +137,36 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
   return WEIR_OK;
 }
 
-/* ---- compression ------------------------------------------------------------------------------ */
-
-enum {
-  PROBE_BYTES = 96 << 10, /* LZ4 is another compressor up to 64 KiB */
-  PROBE_MIN = 256 << 10,
-  CHUNK_PAGES = 16,
-  LITERALS_LEVEL_MAX = 3,
-  LITERALS_PAGES = 8, /* from one look at whether they still do to the next */
-  DICTIONARY_MIN = 4 << 10
-};
-
-static bool shrinks(const parquet_context *ctx, double from, double to) {
-  /* A gain of less than 1.5 % is not worth a reader's time either. */
-  return ctx->small ? to < from : to * 1.015 < from;
-}
-
-/* Part of a long body from its middle stands for all of it. */
-static const uint8_t *probe_of(const parquet_context *ctx, size_t *size) {
-  *size = ctx->body.size;
-  if (*size < PROBE_MIN || ctx->small) return ctx->body.data;
-  *size = PROBE_BYTES;
-  return ctx->body.data + (ctx->body.size - PROBE_BYTES) / 2;
-}
-
-/* Whether a frame of literals is as small as what libzstd makes of the data: then nothing comes again there, and looking for it is most of the time. */
-static weir_status decide_literals(parquet_column *column, parquet_context *ctx,
-                                   const uint8_t *data, size_t size, weir_error *err) {
-  BASE_TRY(codec_compress(&ctx->codec, data, size, err));
-  size_t packed = ctx->codec.out.size, head = data == ctx->body.data ? ctx->head : 0;
-  BASE_TRY(codec_huffman(&ctx->codec, data, size, head, err));
-  column->literals = ctx->codec.out.size <= packed + packed / 256;
-  return WEIR_OK;
-}
-
-static bool may_be_literals(const parquet_context *ctx) {
-  return ctx->codec.id == PARQUET_ZSTD && ctx->codec.level <= LITERALS_LEVEL_MAX &&
-         !ctx->small;
-}
-
-/* A probe says whether it is worth a look, the first page whether it holds from further off, too; later
- * pages may still begin to repeat themselves. */
-static weir_status begin_literals(parquet_column *column, parquet_context *ctx,
-                                  weir_error *err) {
-  size_t size = 0;
-  const uint8_t *probe = probe_of(ctx, &size);
-  if (!may_be_literals(ctx)) return WEIR_OK;
-  BASE_TRY(decide_literals(column, ctx, probe, size, err));
-  if (!column->literals || size == ctx->body.size) return WEIR_OK;
-  return decide_literals(column, ctx, ctx->body.data, ctx->body.size, err);
-}
-
-static weir_status check_literals(parquet_column *column, parquet_context *ctx,
-                                  weir_error *err) {
-  size_t pages = column->records.size / sizeof(page_record), size = 0;
-  if (!column->literals || pages % LITERALS_PAGES != 0) return WEIR_OK;
-  const uint8_t *probe = probe_of(ctx, &size);
-  return decide_literals(column, ctx, probe, size, err);
-}
-
-/* All pages of a chunk share one codec, so the first page with values decides. Planes of split floats
- * differ too much for a part of them. If only the dictionary would shrink, the chunk has the codec and
- * its data pages are frames of stored blocks. */
-static weir_status decide_compression(parquet_column *column, parquet_context *ctx,
-                                      const parquet_piece *piece,
-                                      enum parquet_encoding encoding, weir_error *err) {
-  column->packed = true;
-  column->stored = column->literals = false;
-  column->compress = ctx->codec.id != PARQUET_UNCOMPRESSED;
-  if (!column->compress || piece->values.n == 0) return WEIR_OK;
-  size_t size = ctx->body.size;
-  const uint8_t *probe = ctx->body.data;
-  if (encoding != PARQUET_BYTE_STREAM_SPLIT) probe = probe_of(ctx, &size);
-  BASE_TRY(codec_compress(&ctx->codec, probe, size, err));
-  column->compress = shrinks(ctx, (double)size, (double)ctx->codec.out.size);
-  if (column->compress && encoding != PARQUET_BYTE_STREAM_SPLIT) {
-    return begin_literals(column, ctx, err);
-  }
-  if (column->compress || encoding != PARQUET_RLE_DICTIONARY) return WEIR_OK;
-  const base_buf *entries = &column->dict.values;
-  if (entries->size < DICTIONARY_MIN) return WEIR_OK;
-  BASE_TRY(codec_compress(&ctx->codec, entries->data, entries->size, err));
-  double pages = (double)ctx->body.size * CHUNK_PAGES;
-  column->compress =
-      shrinks(ctx, pages + (double)entries->size, pages + (double)ctx->codec.out.size);
-  column->stored = column->compress;
-  return WEIR_OK;
-}
-
-/* The body as the page keeps it, in *out. */
-static weir_status compress_body(const parquet_column *column, parquet_context *ctx,
-                                 bool data_page, const base_buf **out, weir_error *err) {
-  const base_buf *body = &ctx->body;
-  *out = body;
-  if (!column->compress) return WEIR_OK;
-  *out = &ctx->codec.out;
-  if (data_page && column->stored)
-    return codec_store(&ctx->codec, body->data, body->size, err);
-  if (data_page && column->literals)
-    return codec_huffman(&ctx->codec, body->data, body->size, ctx->head, err);
-  return codec_compress(&ctx->codec, body->data, body->size, err);
-}
-
 /* ---- headers ---------------------------------------------------------------------------------- */
 
 static weir_status append_page(parquet_column *column, parquet_context *ctx,
                                parquet_rope *rope, parquet_page_header *header,
                                uint64_t *size, weir_error *err) {
   const base_buf *stored = NULL;
-  BASE_TRY(compress_body(column, ctx, header->type == PARQUET_DATA_PAGE, &stored, err));
-  if (ctx->body.size > INT32_MAX || stored->size > INT32_MAX) {
+  size_t plain = ctx->body.size + ctx->tail_size;
+  BASE_TRY(pack_body(column, ctx, header, &stored, err));
+  size_t tail = stored == &ctx->body ? ctx->tail_size : 0;
+  if (plain > INT32_MAX || stored->size + tail > INT32_MAX) {
     return weir_error_set(err, WEIR_E_INTERNAL, 0,
-                          "Parquet writer: column '%s' has a page of %zu "
-                          "bytes",
-                          column->leaf->name, ctx->body.size);
+                          "Parquet writer: column '%s' has a page of %zu bytes",
+                          column->leaf->name, plain);
   }
   THRIFT_SET(header, 1);
   THRIFT_SET(header, 2);
   THRIFT_SET(header, 3);
   THRIFT_SET(header, 4);
-  header->uncompressed_page_size = (int32_t)ctx->body.size;
-  header->compressed_page_size = (int32_t)stored->size;
-  header->crc = (int32_t)parquet_crc32(0, stored->data, stored->size);
+  header->uncompressed_page_size = (int32_t)plain;
+  header->compressed_page_size = (int32_t)(stored->size + tail);
+  uint32_t crc = parquet_crc32(0, stored->data, stored->size);
+  header->crc = (int32_t)parquet_crc32(crc, ctx->tail, tail);
   base_buf_clear(&ctx->header);
   BASE_TRY(thrift_encode(&parquet_page_header_type, header, &ctx->header, err));
   BASE_TRY(
       parquet_rope_append(rope, &ctx->pool, ctx->header.data, ctx->header.size, err));
   BASE_TRY(parquet_rope_append(rope, &ctx->pool, stored->data, stored->size, err));
-  column->plain_bytes += ctx->header.size + ctx->body.size;
-  *size = ctx->header.size + stored->size;
+  BASE_TRY(parquet_rope_append(rope, &ctx->pool, ctx->tail, tail, err));
+  column->plain_bytes += ctx->header.size + plain;
+  *size = ctx->header.size + stored->size + tail;
   return WEIR_OK;
 }
 
@@ -337,6 +238,8 @@ static weir_status record_page(parquet_column *column, const parquet_piece *piec
 
 /* ---- pages ------------------------------------------------------------------------------------ */
 
+enum { FIRST_MIN = 16 << 10 /* values from which a first page is judged */ };
+
 static uint64_t as_bits(const parquet_leaf *leaf, thrift_binary value) {
   uint64_t v = 0;
   if (value.size == 8) return parquet_load64(value.data);
@@ -344,14 +247,22 @@ static uint64_t as_bits(const parquet_leaf *leaf, thrift_binary value) {
   return leaf->order == ORDER_INT32 ? (uint64_t)(int64_t)(int32_t)v : v;
 }
 
-static weir_status decide_encoding(parquet_column *column, parquet_context *ctx,
-                                   const parquet_values *values, const stats_page *stats,
-                                   weir_error *err) {
+weir_status page_decide(parquet_column *column, parquet_context *ctx,
+                        const parquet_values *values, const stats_page *stats,
+                        weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
   column->choice = choose_encoding(leaf, values, !column->closed,
                                    ctx->codec.id != PARQUET_UNCOMPRESSED);
   column->decided = true;
-  if (column->choice.encoding != PARQUET_RLE_DICTIONARY || !leaf->whole) return WEIR_OK;
+  if (column->choice.encoding != PARQUET_RLE_DICTIONARY || !stats->has) return WEIR_OK;
+  if (leaf->type == PARQUET_DOUBLE) {
+    double min, max;
+    memcpy(&min, stats->min.data, sizeof(min));
+    memcpy(&max, stats->max.data, sizeof(max));
+    return dict_use_decimals(&column->dict, (const double *)(const void *)values->data,
+                             values->n, min, max, err);
+  }
+  if (!leaf->whole) return WEIR_OK;
   return dict_use_direct(&column->dict, as_bits(leaf, stats->min),
                          as_bits(leaf, stats->max), err);
 }
@@ -362,6 +273,23 @@ static void close_dictionary(parquet_column *column) {
   column->choice.encoding = column->choice.other;
 }
 
+/* The first page shows better than the sample how many entries there will be: a dictionary that will not
+ * pay is forgotten before a page names it. */
+static weir_status judge_first(parquet_column *column, parquet_context *ctx,
+                               uint32_t **numbers, size_t n, weir_error *err) {
+  parquet_dict *dict = &column->dict;
+  if (n < FIRST_MIN) return WEIR_OK;
+  BASE_TRY(parquet_reserve(&ctx->fresh, dict->n * sizeof(uint32_t), err));
+  double entries = dict_expected(dict, *numbers, n, (uint32_t *)(void *)ctx->fresh.data);
+  double bytes = (double)dict->values.size / dict->n + (dict->width == 0 ? 4 : 0);
+  double cost = choose_dictionary_bits(entries, bytes, CHOOSE_CHUNK_VALUES);
+  if (cost <= column->choice.other_bits) return WEIR_OK;
+  dict_clear(dict);
+  close_dictionary(column);
+  *numbers = NULL;
+  return WEIR_OK;
+}
+
 /* A dictionary grows fastest at first; if a later page still costs more with it than without, most of
  * its values do not come again. */
 static void judge_dictionary(parquet_column *column, uint32_t entries, uint64_t bytes,
@@ -369,7 +297,7 @@ static void judge_dictionary(parquet_column *column, uint32_t entries, uint64_t 
   const parquet_dict *dict = &column->dict;
   uint64_t grown = dict->values.size - bytes + 4 * (uint64_t)(dict->n - entries);
   double cost = (double)grown * 8 / (double)n + parquet_width(dict->n);
-  if (entries > 0 && cost > column->choice.other_bits) close_dictionary(column);
+  if (cost > column->choice.other_bits) close_dictionary(column);
 }
 
 /* Numbers for the page's values; NULL in *out when the dictionary is full and another encoding takes
@@ -399,6 +327,8 @@ static weir_status number_values(parquet_column *column, parquet_context *ctx,
   *out = full ? NULL : numbers;
   if (full) {
     close_dictionary(column);
+  } else if (entries == 0) {
+    return judge_first(column, ctx, out, values->n, err);
   } else {
     judge_dictionary(column, entries, bytes, values->n);
   }
@@ -420,7 +350,7 @@ static weir_status number_page(parquet_column *column, parquet_context *ctx,
     stats_of_page(leaf->order, values->data, NULL, leaf->width, values->n, stats);
   }
   if (!column->decided && !numbered) {
-    BASE_TRY(decide_encoding(column, ctx, values, stats, err));
+    BASE_TRY(page_decide(column, ctx, values, stats, err));
   }
   if (numbered) {
     /* Scratch of this writer, with room for the 8 more that the encoder fills in. */
@@ -466,8 +396,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
                                    : values->n == 0 ? PARQUET_PLAIN
                                                     : column->choice.encoding;
   BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
-  BASE_TRY(column->packed ? check_literals(column, ctx, err)
-                          : decide_compression(column, ctx, piece, encoding, err));
+  BASE_TRY(pack_learn(column, ctx, values->n, encoding, err));
   if (numbers == NULL) BASE_TRY(column_hash(column, values, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));
   parquet_page_header header = {0};
@@ -499,6 +428,7 @@ weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,
                            err));
   uint8_t *end = put_plain(column->leaf, &values, ctx->body.data);
   ctx->body.size = (size_t)(end - ctx->body.data);
+  ctx->tail_size = 0;
   parquet_page_header header = {0};
   THRIFT_SET(&header, 7);
   header.type = PARQUET_DICTIONARY_PAGE;

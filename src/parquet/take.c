@@ -82,6 +82,37 @@ PARQUET_INLINE int64_t offset_at(const bytes_source *from, size_t i) {
   return arrow_offset_at(from->offsets, (int32_t)from->width, (int64_t)i);
 }
 
+/* Where the next bit equal to `set` is, or `rows`. */
+static size_t next_bit(const uint8_t *valid, size_t rows, size_t from, bool set) {
+  while (from < rows) {
+    uint64_t word = parquet_load64(valid + from / 64 * 8) ^ (set ? 0 : UINT64_MAX);
+    word >>= from % 64;
+    if (word != 0) {
+      from += (size_t)__builtin_ctzll(word);
+      return from < rows ? from : rows;
+    }
+    from = (from / 64 + 1) * 64;
+  }
+  return rows;
+}
+
+/* The slots from `from` on up to the next null. */
+static size_t next_run(const parquet_piece *piece, size_t *from) {
+  if (piece->valid == NULL) return piece->rows;
+  *from = next_bit(piece->valid, piece->rows, *from, true);
+  return next_bit(piece->valid, piece->rows, *from, false);
+}
+
+#define RUN_OFFSETS(name, type)                                                     \
+  static uint32_t name(const type *from, size_t n, uint32_t total, uint32_t *out) { \
+    type base = from[0];                                                            \
+    for (size_t i = 0; i < n; i++) out[i] = (uint32_t)(from[i] - base) + total;     \
+    return (uint32_t)(from[n] - base) + total;                                      \
+  }
+
+RUN_OFFSETS(run_offsets4, uint32_t)
+RUN_OFFSETS(run_offsets8, uint64_t)
+
 /* The bytes of null slots are skipped where there are any, else only the offsets change. */
 static weir_status raw_bytes(const bytes_source *from, const parquet_piece *piece,
                              take_scratch *scratch, parquet_values *out,
@@ -94,25 +125,27 @@ static weir_status raw_bytes(const bytes_source *from, const parquet_piece *piec
     return WEIR_OK;
   }
   BASE_TRY(parquet_reserve(&scratch->offsets, (piece->rows + 2) * sizeof(uint32_t), err));
-  uint32_t *offsets = (uint32_t *)(void *)scratch->offsets.data;
-  size_t count = 0;
-  uint64_t total = 0, span = (uint64_t)(offset_at(from, piece->rows) - base);
-  for (size_t i = 0; i < piece->rows; i++) {
-    offsets[count] = (uint32_t)total;
-    size_t valid = piece->valid == NULL ? 1 : piece->valid[i / 8] >> (i % 8) & 1;
-    uint64_t size = (uint64_t)(offset_at(from, i + 1) - offset_at(from, i));
-    total += valid ? size : 0;
-    count += valid;
+  uint32_t *offsets = (uint32_t *)(void *)scratch->offsets.data, total = 0;
+  size_t count = 0, span = (size_t)(offset_at(from, piece->rows) - base), end = 0;
+  for (size_t i = 0; i < piece->rows; i = end) {
+    end = next_run(piece, &i);
+    if (i == end) break;
+    const uint8_t *at = (const uint8_t *)from->offsets + i * from->width;
+    total = from->width == 4 ? run_offsets4((const uint32_t *)(const void *)at, end - i,
+                                            total, offsets + count)
+                             : run_offsets8((const uint64_t *)(const void *)at, end - i,
+                                            total, offsets + count);
+    count += end - i;
   }
-  offsets[count] = (uint32_t)total;
+  offsets[count] = total;
   out->offsets = offsets;
   out->data = from->data != NULL ? from->data + base : NULL;
   if (total == span) return WEIR_OK;
   BASE_TRY(parquet_reserve(&scratch->values, total, err));
   uint8_t *to = scratch->values.data;
-  for (size_t i = 0; i < piece->rows; i++) {
-    if ((piece->valid[i / 8] >> (i % 8) & 1) == 0) continue;
-    size_t size = (size_t)(offset_at(from, i + 1) - offset_at(from, i));
+  for (size_t i = 0; i < piece->rows; i = end) {
+    end = next_run(piece, &i);
+    size_t size = (size_t)(offset_at(from, end) - offset_at(from, i));
     if (size > 0) memcpy(to, from->data + offset_at(from, i), size);
     to += size;
   }
@@ -299,6 +332,32 @@ size_t take_slot_bytes(const parquet_leaf *leaf, const struct ArrowArray *array,
   return slot_bytes(leaf, dictionary, (size_t)dictionary->offset + slot);
 }
 
+/* How many slots hold no more than `budget` bytes. */
+static size_t fit_bytes(const parquet_leaf *leaf, const struct ArrowArray *array,
+                        size_t first, size_t length, size_t budget) {
+  bytes_source from = {NULL, array->buffers[1], leaf->source_width};
+  int64_t base = offset_at(&from, first);
+  size_t low = 0, high = length; /* low fits, and nothing beyond high does */
+  if ((size_t)(offset_at(&from, first + length) - base) <= budget) return length;
+  while (low + 1 < high) {
+    size_t middle = low + (high - low) / 2;
+    if ((size_t)(offset_at(&from, first + middle) - base) <= budget) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+size_t take_bytes(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
+                  size_t length) {
+  if (leaf->take != TAKE_BYTES || array->dictionary != NULL) return 0;
+  size_t first = (size_t)array->offset + start;
+  bytes_source from = {NULL, array->buffers[1], leaf->source_width};
+  return (size_t)(offset_at(&from, first + length) - offset_at(&from, first));
+}
+
 size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
                 size_t length, size_t budget) {
   const struct ArrowArray *dictionary = array->dictionary;
@@ -309,10 +368,8 @@ size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t
   }
   size_t first = (size_t)array->offset + start, sum = 0, fit = 0;
   if (dictionary == NULL && leaf->take == TAKE_BYTES) {
-    bytes_source from = {NULL, array->buffers[1], leaf->source_width};
-    if ((size_t)(offset_at(&from, first + length) - offset_at(&from, first)) <= budget) {
-      return length;
-    }
+    fit = fit_bytes(leaf, array, first, length, budget);
+    return fit < 1 ? 1 : fit;
   }
   while (fit < length) {
     size_t slot = first + fit;

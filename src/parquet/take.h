@@ -64,6 +64,10 @@ weir_status take_selected_indices(const parquet_leaf *leaf,
 size_t take_fit(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
                 size_t length, size_t budget);
 
+/* Bytes of the slots' values where offsets tell at once, else 0. */
+size_t take_bytes(const parquet_leaf *leaf, const struct ArrowArray *array, size_t start,
+                  size_t length);
+
 /* Slots [start, start + length) of a column without a dictionary, counted from its first row. The
  * piece points into the array where nothing need be changed. */
 weir_status take_slots(const parquet_leaf *leaf, const struct ArrowArray *array,

@@ -4,14 +4,9 @@
 
 #include <stdlib.h>
 
-/* ---- the code --------------------------------------------------------------------------------- */
+#include "zstd_streams.h"
 
-/* An entry of `single` or `pairs`: bits 0-4 the length, from bit 8 the bits themselves, bit 7 set when a
- * byte has no code. A pair is looked up by its two bytes as they lie in memory; the second comes first
- * into the stream, which is read backwards. */
-#define UNKNOWN 0x80u
-#define ENTRY_LENGTH(entry) ((entry) & 31u)
-#define ENTRY_BITS(entry) ((uint64_t)((entry) >> 8))
+/* ---- the code --------------------------------------------------------------------------------- */
 
 enum {
   PAIRS = 1 << 16,
@@ -61,8 +56,9 @@ static void find_depths(uint32_t *a, size_t n) {
   }
 }
 
-/* Code lengths of at most ZSTD_CODE_MAX for the bytes that occur; false when fewer than two do. */
-static bool find_lengths(const uint32_t counts[256], uint8_t lengths[256]) {
+/* Code lengths of at most `limit` for the bytes that occur; false when fewer than two do. */
+static bool find_lengths(const uint32_t counts[256], uint32_t limit,
+                         uint8_t lengths[256]) {
   uint32_t order[256], depths[256];
   size_t n = 0;
   memset(lengths, 0, 256);
@@ -75,21 +71,21 @@ static bool find_lengths(const uint32_t counts[256], uint8_t lengths[256]) {
   find_depths(depths, n);
   uint32_t of_length[ZSTD_CODE_MAX + 1] = {0}, room = 0;
   for (size_t i = 0; i < n; i++) {
-    uint32_t length = depths[i] < ZSTD_CODE_MAX ? depths[i] : ZSTD_CODE_MAX;
+    uint32_t length = depths[i] < limit ? depths[i] : limit;
     of_length[length]++;
-    room += 1u << (ZSTD_CODE_MAX - length);
+    room += 1u << (limit - length);
   }
   /* What was cut down takes more room than there is: a leaf of the last level goes beside a shorter one,
    * which moves down for it, until the tree is full and no more. */
-  for (; room > 1u << ZSTD_CODE_MAX; room--) {
-    uint32_t length = ZSTD_CODE_MAX - 1;
+  for (; room > 1u << limit; room--) {
+    uint32_t length = limit - 1;
     while (of_length[length] == 0) length--;
-    of_length[ZSTD_CODE_MAX]--;
+    of_length[limit]--;
     of_length[length]--;
     of_length[length + 1] += 2;
   }
   size_t i = 0;
-  for (uint32_t length = ZSTD_CODE_MAX; length > 0; length--) {
+  for (uint32_t length = limit; length > 0; length--) {
     for (uint32_t k = 0; k < of_length[length]; k++) {
       lengths[order[i++] & 0xff] = (uint8_t)length;
     }
@@ -128,6 +124,17 @@ static void assign_bits(zstd_code *code, unsigned longest) {
   }
 }
 
+/* Lengths up to ZSTD_CODE_NARROW where that costs next to nothing: those are written faster. */
+static bool choose_lengths(const uint32_t counts[256], uint8_t lengths[256],
+                           bool *narrow) {
+  uint8_t shorter[256];
+  if (!find_lengths(counts, ZSTD_CODE_MAX, lengths)) return false;
+  find_lengths(counts, ZSTD_CODE_NARROW, shorter);
+  *narrow = cost(shorter, counts) * 1000 <= cost(lengths, counts) * 1002;
+  if (*narrow) memcpy(lengths, shorter, sizeof(shorter));
+  return true;
+}
+
 /* Makes a code for `size` bytes with these counts; there is none afterwards if that would not shrink
  * them. */
 static weir_status make_code(zstd_code *code, const uint32_t counts[256], size_t size,
@@ -139,7 +146,9 @@ static weir_status make_code(zstd_code *code, const uint32_t counts[256], size_t
   }
   unsigned last = 255, longest = 0;
   while (last > 0 && counts[last] == 0) last--;
-  if (last > SYMBOL_MAX || !find_lengths(counts, code->lengths)) return WEIR_OK;
+  if (last > SYMBOL_MAX || !choose_lengths(counts, code->lengths, &code->narrow))
+    return WEIR_OK;
+  code->narrow &= last < 128;
   if (cost(code->lengths, counts) / 8 + last / 2 >= size) return WEIR_OK;
   for (unsigned i = 0; i <= last; i++) {
     if (code->lengths[i] > longest) longest = code->lengths[i];
@@ -188,103 +197,24 @@ static bool still_serves(const zstd_code *code, const uint8_t *data, size_t size
   if (code->tree_size == 0) return false;
   count_sample(data, size, counts);
   uint64_t now = cost(code->lengths, counts);
-  if (now == 0 || !find_lengths(counts, lengths)) return false;
+  if (now == 0 || !find_lengths(counts, ZSTD_CODE_MAX, lengths)) return false;
   return now * 50 <= cost(lengths, counts) * 51;
 }
 
 /* ---- streams ---------------------------------------------------------------------------------- */
 
-typedef struct bit_writer {
-  uint64_t bits;
-  unsigned count; /* of bits; below 8 between steps */
-  uint8_t *out;
-} bit_writer;
-
-PARQUET_INLINE void flush_bits(bit_writer *w) {
-  parquet_store64(w->out, w->bits);
-  w->out += w->count / 8;
-  w->bits >>= w->count & ~7u;
-  w->count &= 7;
-}
-
-PARQUET_INLINE void put_bits(bit_writer *w, uint64_t bits, unsigned count) {
-  w->bits |= bits << w->count;
-  w->count += count;
-  flush_bits(w);
-}
-
-/* The four bytes before `at`: at most 44 bits, so that 64 hold them with what waits. Masked with 63, as
- * shifts of 64 bits are anyhow, entries stand for their lengths. */
-PARQUET_INLINE uint32_t put_four(bit_writer *w, const uint32_t *pairs,
-                                 const uint8_t *at) {
-  uint16_t low, high;
-  memcpy(&low, at - 4, sizeof(low));
-  memcpy(&high, at - 2, sizeof(high));
-  uint32_t first = pairs[high], second = pairs[low];
-  w->bits |= (ENTRY_BITS(first) | ENTRY_BITS(second) << (first & 63)) << w->count;
-  w->count = (w->count + first + second) & 63;
-  flush_bits(w);
-  return first | second;
-}
-
-/* 4.2.2: the last byte first, and a single 1 behind the first byte's bits. */
-static uint8_t *close_stream(bit_writer *w) {
-  put_bits(w, 1, 1);
-  return w->out + (w->count > 0);
-}
-
-/* Bytes until a multiple of four is left. */
-static uint32_t open_stream(bit_writer *w, const zstd_code *code, const uint8_t *data,
-                            size_t *size) {
-  uint32_t seen = 0;
-  while (*size % 4 != 0) {
-    uint32_t entry = code->single[data[--*size]];
-    put_bits(w, ENTRY_BITS(entry), ENTRY_LENGTH(entry));
-    seen |= entry;
-  }
-  return seen;
-}
-
-static size_t stream_bound(size_t size) {
-  return size * ZSTD_CODE_MAX / 8 + PARQUET_SLACK;
-}
-
-/* Two streams side by side, since each alone waits for its own last step. The ends go to `ends`; returns
- * whether all bytes have codes. */
-PARQUET_CLONES
-static bool put_streams(const zstd_code *code, const uint8_t *const data[2],
-                        const size_t sizes[2], uint8_t *const out[2], uint8_t *ends[2]) {
-  bit_writer a = {.out = out[0]}, b = {.out = out[1]};
-  size_t left_a = sizes[0], left_b = sizes[1];
-  const uint8_t *from_a = data[0], *from_b = data[1];
-  const uint32_t *pairs = code->pairs;
-  uint32_t seen = open_stream(&a, code, from_a, &left_a);
-  seen |= open_stream(&b, code, from_b, &left_b);
-  while (left_a > 0 && left_b > 0) {
-    seen |= put_four(&a, pairs, from_a + left_a);
-    seen |= put_four(&b, pairs, from_b + left_b);
-    left_a -= 4;
-    left_b -= 4;
-  }
-  for (; left_a > 0; left_a -= 4) seen |= put_four(&a, pairs, from_a + left_a);
-  for (; left_b > 0; left_b -= 4) seen |= put_four(&b, pairs, from_b + left_b);
-  ends[0] = close_stream(&a);
-  ends[1] = close_stream(&b);
-  return (seen & UNKNOWN) == 0;
-}
-
 /* 3.1.1.3.1.6: Jump_Table, then four streams, all but the last of a quarter's bytes rounded up. Returns
  * the end, or NULL if a byte has no code. */
 static uint8_t *put_four_streams(const zstd_code *code, const uint8_t *data, size_t size,
                                  uint8_t *out) {
-  size_t part = (size + 3) / 4, bound = stream_bound(part);
+  size_t part = (size + 3) / 4, bound = zstd_stream_bound(part);
   uint8_t *jumps = out;
   out += 6;
   for (size_t k = 0; k < 4; k += 2) {
     const uint8_t *from[2] = {data + k * part, data + (k + 1) * part};
     size_t sizes[2] = {part, k == 0 ? part : size - 3 * part};
     uint8_t *to[2] = {out, out + bound}, *ends[2];
-    if (!put_streams(code, from, sizes, to, ends)) return NULL;
+    if (!zstd_put_streams(code, from, sizes, to, ends)) return NULL;
     size_t first = (size_t)(ends[0] - to[0]), second = (size_t)(ends[1] - to[1]);
     memmove(ends[0], to[1], second);
     out = ends[0] + second;
@@ -295,14 +225,6 @@ static uint8_t *put_four_streams(const zstd_code *code, const uint8_t *data, siz
     jumps[3] = (uint8_t)(second >> 8);
   }
   return out;
-}
-
-static uint8_t *put_one_stream(const zstd_code *code, const uint8_t *data, size_t size,
-                               uint8_t *out) {
-  bit_writer w = {.out = out};
-  uint32_t seen = open_stream(&w, code, data, &size);
-  for (; size > 0; size -= 4) seen |= put_four(&w, code->pairs, data + size);
-  return (seen & UNKNOWN) == 0 ? close_stream(&w) : NULL;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------- */
@@ -351,7 +273,7 @@ static uint8_t *put_literals(const zstd_code *code, bool tree, const uint8_t *da
     memcpy(end, code->tree, code->tree_size);
     end += code->tree_size;
   }
-  end = size <= ONE_STREAM_MAX ? put_one_stream(code, data, size, end)
+  end = size <= ONE_STREAM_MAX ? zstd_put_stream(code, data, size, end)
                                : put_four_streams(code, data, size, end);
   if (end == NULL || (size_t)(end - out) + 1 >= size) return NULL;
   put_literals_header(out, tree, size, (size_t)(end - start));
@@ -400,7 +322,7 @@ size_t zstd_blocks_bound(size_t size) {
   size_t trial =
       size < ZSTD_BLOCK_MAX ? size : ZSTD_BLOCK_MAX; /* before it is given up */
   return FRAME_HEADER + size + blocks * BLOCK_HEADER + LITERALS_HEADER_MAX + 65 + 6 +
-         4 * (stream_bound(trial / 4 + 1) + PARQUET_SLACK);
+         4 * (zstd_stream_bound(trial / 4 + 1) + PARQUET_SLACK);
 }
 
 /* 3.1.1.1: magic number, descriptor of a single segment with a content size of 4 bytes, no checksum. */
@@ -411,15 +333,19 @@ static uint8_t *put_frame_header(size_t size, uint8_t *out) {
   return out + FRAME_HEADER;
 }
 
-size_t zstd_blocks_store(const uint8_t *data, size_t size, uint8_t *out) {
-  uint8_t *to = put_frame_header(size, out);
+static uint8_t *put_raw_blocks(const uint8_t *data, size_t size, bool last,
+                               uint8_t *out) {
   do {
     size_t part = size < ZSTD_BLOCK_MAX ? size : ZSTD_BLOCK_MAX;
-    to = put_raw(data, part, part == size, to);
+    out = put_raw(data, part, last && part == size, out);
     data += part;
     size -= part;
   } while (size > 0);
-  return (size_t)(to - out);
+  return out;
+}
+
+size_t zstd_blocks_store(const uint8_t *data, size_t size, uint8_t *out) {
+  return (size_t)(put_raw_blocks(data, size, true, put_frame_header(size, out)) - out);
 }
 
 /* 3.1.1.1.1: Frame_Header_Descriptor, Window_Descriptor unless there is a single segment, no
@@ -431,8 +357,8 @@ static size_t frame_header_size(uint8_t descriptor) {
   return 5 + (single ? (size > 0 ? size : 1) : 1 + size);
 }
 
-/* Copies the blocks of a frame. They refer to nothing before them if they come first: what is repeated
- * from block to block (3.1.1.5: offsets, 3.1.1.3: tables) begins anew with a frame. `last`: so is the last
+/* Copies the blocks of a frame. They refer to nothing before them if no block before them has sequences or
+ * a code: what is repeated from block to block (3.1.1.5: offsets, 3.1.1.3: tables) begins anew with a frame. `last`: so is the last
  * of them in its new frame. */
 static uint8_t *put_blocks(const base_buf *frame, bool last, uint8_t *out) {
   size_t at = frame_header_size(frame->data[4]), size = frame->size - at;
@@ -447,14 +373,12 @@ static uint8_t *put_blocks(const base_buf *frame, bool last, uint8_t *out) {
   return out + size;
 }
 
-weir_status zstd_blocks_write(zstd_code *code, const uint8_t *data, size_t size,
-                              size_t head, const base_buf *frame, uint8_t *out,
+weir_status zstd_blocks_write(zstd_code *code, const base_buf *frame, size_t head,
+                              const uint8_t *data, size_t size, uint8_t *out,
                               size_t *written, weir_error *err) {
-  uint8_t *to = put_frame_header(size, out);
-  bool tree = true, all = size > 0 && head == size;
+  uint8_t *to = put_frame_header(head + size, out);
+  bool tree = true, all = head > 0 && size == 0;
   if (head > 0) to = put_blocks(frame, all, to);
-  data += head;
-  size -= head;
   while (!all) {
     size_t part = size < ZSTD_BLOCK_MAX ? size : ZSTD_BLOCK_MAX;
     all = part == size;
@@ -464,4 +388,11 @@ weir_status zstd_blocks_write(zstd_code *code, const uint8_t *data, size_t size,
   }
   *written = (size_t)(to - out);
   return WEIR_OK;
+}
+
+size_t zstd_blocks_join(const uint8_t *data, size_t size, const base_buf *frame,
+                        size_t rest, uint8_t *out) {
+  uint8_t *to = put_frame_header(size + rest, out);
+  if (size > 0) to = put_raw_blocks(data, size, false, to);
+  return (size_t)(put_blocks(frame, true, to) - out);
 }

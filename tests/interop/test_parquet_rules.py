@@ -288,6 +288,55 @@ def test_dictionary_that_fills_up_gives_way():
         assert pq.read_table(io.BytesIO(data))["x"].to_pylist() == values
 
 
+def encodings_of(data, column=0):
+    meta = pq.ParquetFile(io.BytesIO(data)).metadata
+    return [set(meta.row_group(g).column(column).encodings) for g in range(meta.num_row_groups)]
+
+
+def test_first_page_forgets_a_dictionary_that_will_not_pay():
+    """Few values come often, most seldom: a sample of 4096 cannot tell, a page can."""
+    draw = random.Random(5)
+    table = pa.table({"x": pa.array([int(draw.random() ** 4 * 1_000_000) for _ in range(200_000)])})
+    for batch_rows in (65536, 1000):
+        data = write_table(table, batch_rows=batch_rows)
+        assert pq.read_table(io.BytesIO(data)).equals(table)
+        assert encodings_of(data) == [{"RLE", "DELTA_BINARY_PACKED"}]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy"])
+@pytest.mark.parametrize("holes", [False, True])
+def test_planes_that_do_not_shrink_are_stored(codec, holes):
+    """A random walk: noise in the low bytes; then a stretch in which they are zeros, too."""
+    draw, value, values = random.Random(6), 5000.0, []
+    for i in range(150_000):
+        value += draw.random() - 0.5
+        values.append(round(value) + draw.random() / 1024 * 2**-20 if i > 120_000 else value)
+    column = pa.array([None if holes and draw.random() < 0.1 else v for v in values], pa.float64())
+    table = pa.table({"x": column})
+    for batch_rows in (65536, 7000):
+        data = write_table(table, batch_rows=batch_rows, codec=codec)
+        assert pq.read_table(io.BytesIO(data)).equals(table)
+        assert "BYTE_STREAM_SPLIT" in encodings_of(data)[0]
+        by_peer = io.BytesIO()
+        pq.write_table(table, by_peer, compression=codec, compression_level=1 if codec == "zstd" else None,
+                       use_dictionary=False, column_encoding={"x": "BYTE_STREAM_SPLIT"})
+        assert len(data) < 1.02 * by_peer.tell()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("codec", ["zstd", "none"])
+def test_null_slots_with_bytes(kind, codec):
+    draw = random.Random(7)
+    for size, letters in ((40, "abcdefghijklmnopqrstuvwxyz "), (9, "ab"), (2000, "etaoin")):
+        words = ["".join(draw.choices(letters, k=draw.randrange(size))) for _ in range(1_200_000 // size)]
+        full = pa.array(words, pa.string() if kind == pa.string_view() else kind)
+        valid = pa.array([draw.random() > 0.1 for _ in words])
+        hidden = pa.Array.from_buffers(full.type, len(full), [valid.buffers()[1], *full.buffers()[1:]]).cast(kind)
+        for table in (pa.table({"x": hidden}), pa.table({"x": hidden[13:-5]}), pa.table({"x": full.cast(kind)})):
+            data = write_table(table, batch_rows=65536, codec=codec)
+            assert pq.read_table(io.BytesIO(data)).equals(table)
+
+
 def test_arrow_dictionary_that_fills_up_gives_way():
     words = pa.array([f"word number {i}" for i in range(200000)])
     indices = pa.array([i * 7 % 200000 for i in range(300000)], pa.int32())

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 
 #include "parquet/dict.h"
@@ -199,11 +200,93 @@ static void test_sample(void **unused) {
   free(values);
 }
 
+/* Decimals are numbered as a hash table would number them, also from where they end to be decimals. */
+static void check_decimals(double strange, size_t at, bool used) {
+  enum { N = 3000, PAGES = 3 };
+  weir_error err = {0};
+  parquet_dict direct, hashed;
+  dict_init(&direct, 8);
+  dict_init(&hashed, 8);
+  for (size_t page = 0; page < PAGES; page++) {
+    double values[N];
+    uint32_t a[N], b[N];
+    bool full = true;
+    for (size_t i = 0; i < N; i++)
+      values[i] = (double)((int64_t)(next_random() % 4000) - 1000) / 100;
+    if (page == 1 && at < N) values[at] = strange;
+    if (page == 0) {
+      values[0] = -10;
+      values[1] = 29.99;
+      assert_int_equal(dict_use_decimals(&direct, values, N, -10, 29.99, &err), WEIR_OK);
+      assert_true(direct.decimals.scale == 100);
+    }
+    assert_int_equal(dict_map_fixed(&direct, values, N, 0, 0, a, &full, &err), WEIR_OK);
+    assert_false(full);
+    assert_int_equal(dict_map_fixed(&hashed, values, N, 0, 0, b, &full, &err), WEIR_OK);
+    assert_memory_equal(a, b, sizeof(a));
+    assert_int_equal(direct.n, hashed.n);
+    assert_memory_equal(direct.values.data, hashed.values.data, 8 * (size_t)direct.n);
+  }
+  assert_int_equal(direct.decimals.scale != 0, used);
+  dict_clear(&direct);
+  assert_true(direct.decimals.scale == 0);
+  dict_done(&direct);
+  dict_done(&hashed);
+}
+
+static void test_decimals(void **unused) {
+  (void)unused;
+  static const double strange[] = {-0.0,   NAN,     INFINITY, -INFINITY, 0.001,    1e300,
+                                   -1e300, 1000000, 0x1p52,   -0x1p53,   0.1 + 0.2};
+  check_decimals(0, SIZE_MAX, true);
+  check_decimals(-19.37, 0, true); /* within the slack */
+  for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++) {
+    check_decimals(strange[i], i * 290, false);
+  }
+  weir_error err = {0};
+  parquet_dict dict;
+  dict_init(&dict, 8);
+  const double halves[] = {0.5, 1.25, 1.0 / 3};
+  assert_int_equal(dict_use_decimals(&dict, halves, 3, 1.0 / 3, 1.25, &err), WEIR_OK);
+  assert_true(dict.decimals.scale == 0);
+  assert_int_equal(dict_use_decimals(&dict, halves, 2, 0, 1e9, &err), WEIR_OK);
+  assert_int_equal(dict_use_decimals(&dict, halves, 2, -INFINITY, NAN, &err), WEIR_OK);
+  assert_true(dict.decimals.scale == 0);
+  assert_int_equal(dict_use_decimals(&dict, halves, 2, 0.5, 1.25, &err), WEIR_OK);
+  assert_true(dict.decimals.scale == 100);
+  dict_done(&dict);
+}
+
+/* 60000 values that all come equally often, and as many as there are numbers. */
+static void test_expected(void **unused) {
+  (void)unused;
+  enum { N = 65536 };
+  weir_error err = {0};
+  uint64_t *values = malloc(N * sizeof(*values));
+  uint32_t *numbers = malloc(N * sizeof(*numbers)), *counts = malloc(N * sizeof(*counts));
+  bool full = false;
+  parquet_dict dict;
+  dict_init(&dict, 8);
+  for (size_t i = 0; i < N; i++) values[i] = next_random() % 60000;
+  assert_int_equal(dict_map_fixed(&dict, values, N, 0, 0, numbers, &full, &err), WEIR_OK);
+  double expected = dict_expected(&dict, numbers, N, counts);
+  assert_true(expected > 57000 && expected < 63000);
+  dict_clear(&dict);
+  for (size_t i = 0; i < N; i++) values[i] = i;
+  assert_int_equal(dict_map_fixed(&dict, values, N, 0, 0, numbers, &full, &err), WEIR_OK);
+  assert_true(dict_expected(&dict, numbers, N, counts) > 1e9);
+  dict_done(&dict);
+  free(values);
+  free(numbers);
+  free(counts);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fixed),  cmocka_unit_test(test_direct_takes_signed_ranges),
-      cmocka_unit_test(test_bytes),  cmocka_unit_test(test_full),
-      cmocka_unit_test(test_sample),
+      cmocka_unit_test(test_fixed),    cmocka_unit_test(test_direct_takes_signed_ranges),
+      cmocka_unit_test(test_bytes),    cmocka_unit_test(test_full),
+      cmocka_unit_test(test_sample),   cmocka_unit_test(test_decimals),
+      cmocka_unit_test(test_expected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

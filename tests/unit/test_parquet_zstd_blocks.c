@@ -12,7 +12,7 @@
 
 #include "parquet/zstd_blocks.h"
 
-enum { ROOM = 3 * ZSTD_BLOCK_MAX + 64 };
+enum { ROOM = 3 * ZSTD_BLOCK_MAX + 64, PAIRS_BYTES = 4 << 16 };
 
 static uint64_t state = 1;
 
@@ -42,6 +42,27 @@ static void check_stream(const uint8_t *frame, size_t n, const uint8_t *data,
   ZSTD_freeDStream(stream);
 }
 
+/* The same frame comes of a copy of the code that is written byte by byte. */
+static void check_portable(const zstd_code *before, const base_buf *first, size_t head,
+                           const uint8_t *data, size_t size, const uint8_t *frame,
+                           size_t n) {
+  weir_error err = {0};
+  zstd_code twin = *before;
+  if (before->pairs != NULL) {
+    twin.pairs = malloc(PAIRS_BYTES);
+    memcpy(twin.pairs, before->pairs, PAIRS_BYTES);
+  }
+  twin.portable = true;
+  size_t twin_n = 0, bound = zstd_blocks_bound(head + size) + first->size;
+  uint8_t *again = malloc(bound + PARQUET_SLACK);
+  assert_int_equal(
+      zstd_blocks_write(&twin, first, head, data, size, again, &twin_n, &err), WEIR_OK);
+  assert_int_equal(twin_n, n);
+  assert_memory_equal(again, frame, n);
+  zstd_code_done(&twin);
+  free(again);
+}
+
 /* Writes a frame into memory of just the bound and the slack, reads it back; returns its size. */
 static size_t check_head(zstd_code *code, const uint8_t *data, size_t size, size_t head) {
   weir_error err = {0};
@@ -53,8 +74,14 @@ static size_t check_head(zstd_code *code, const uint8_t *data, size_t size, size
   }
   size_t n = 0, bound = zstd_blocks_bound(size) + first.size;
   uint8_t *frame = malloc(bound + PARQUET_SLACK), *back = malloc(size + 1);
-  assert_int_equal(zstd_blocks_write(code, data, size, head, &first, frame, &n, &err),
-                   WEIR_OK);
+  zstd_code before = *code;
+  if (code->pairs != NULL) {
+    before.pairs = malloc(PAIRS_BYTES);
+    memcpy(before.pairs, code->pairs, PAIRS_BYTES);
+  }
+  assert_int_equal(
+      zstd_blocks_write(code, &first, head, data + head, size - head, frame, &n, &err),
+      WEIR_OK);
   size_t blocks = size / ZSTD_BLOCK_MAX + 1;
   if (head > 0) blocks += head / ZSTD_BLOCK_MAX + 1;
   assert_true(n <= 9 + size + blocks * 3);
@@ -63,6 +90,8 @@ static size_t check_head(zstd_code *code, const uint8_t *data, size_t size, size
   assert_int_equal(ZSTD_decompress(back, size, frame, n), size);
   if (size > 0) assert_memory_equal(back, data, size);
   check_stream(frame, n, data, size);
+  check_portable(&before, &first, head, data + head, size - head, frame, n);
+  free(before.pairs);
   base_buf_done(&first);
   free(frame);
   free(back);
@@ -267,6 +296,48 @@ static void test_adverse(void **unused) {
   free(data);
 }
 
+/* Codes of 1 to 8 bits, and of more, side by side in all places of 64 bytes. */
+static void test_skewed_letters(void **unused) {
+  (void)unused;
+  enum { SIZE = 5000 };
+  uint8_t data[SIZE];
+  for (unsigned symbols = 2; symbols <= 128; symbols += symbols < 12 ? 1 : 29) {
+    zstd_code code = {0};
+    for (unsigned skew = 0; skew < 12; skew += 3) {
+      fill(data, SIZE, symbols, skew);
+      for (size_t size = SIZE - 70; size < SIZE; size += 23) check(&code, data, size);
+    }
+    zstd_code_done(&code);
+  }
+}
+
+/* What libzstd made of a frame's end follows raw blocks. */
+static void test_joins(void **unused) {
+  (void)unused;
+  weir_error err = {0};
+  uint8_t *data = malloc(ROOM), *back = malloc(ROOM);
+  uint8_t *out = malloc(2 * (size_t)ROOM + 64);
+  base_buf frame = {0};
+  assert_int_equal(base_buf_reserve(&frame, ZSTD_compressBound(ROOM), &err), WEIR_OK);
+  fill(data, ROOM, 256, 0);
+  fill(data + ROOM / 2, ROOM - ROOM / 2, 20, 3);
+  memcpy(data + ROOM - 9000, data + ROOM - 70000, 9000);
+  const size_t heads[] = {0, 1, 1000, ZSTD_BLOCK_MAX, ZSTD_BLOCK_MAX + 1, ROOM - 1};
+  for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+    size_t head = heads[i];
+    frame.size = ZSTD_compress(frame.data, frame.capacity, data + head, ROOM - head, 1);
+    assert_false(ZSTD_isError(frame.size));
+    size_t n = zstd_blocks_join(data, head, &frame, ROOM - head, out);
+    assert_int_equal(ZSTD_decompress(back, ROOM, out, n), ROOM);
+    assert_memory_equal(back, data, ROOM);
+    check_stream(out, n, data, ROOM);
+  }
+  base_buf_done(&frame);
+  free(data);
+  free(back);
+  free(out);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sizes),
@@ -277,6 +348,8 @@ int main(void) {
       cmocka_unit_test(test_heads),
       cmocka_unit_test(test_sample_that_misleads),
       cmocka_unit_test(test_adverse),
+      cmocka_unit_test(test_skewed_letters),
+      cmocka_unit_test(test_joins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
