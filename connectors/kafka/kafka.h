@@ -82,16 +82,21 @@ uint64_t kafka_message_hash(const rd_kafka_message_t *message);
 
 typedef struct kafka_rows kafka_rows;
 
-/* Checks format, schema and their options. *schema is that of the batches. */
-weir_status kafka_rows_new(const weir_options *options, kafka_rows **out,
+/* Checks format, schema and their options. *schema is that of the batches. `sets_aside`: a bad message is not
+ * the end, so that batches need not end before it. */
+weir_status kafka_rows_new(const weir_options *options, bool sets_aside, kafka_rows **out,
                            weir_schema **schema, weir_error *err);
 void kafka_rows_free(kafka_rows *rows); /* NULL is a no-op */
 /* Takes one message as a row. *taken is false when the rows gathered must be out first: then the message
- * is offered again. WEIR_E_BAD_DATA leaves no trace of the message, and comes with no row gathered. */
+ * is offered again. WEIR_E_BAD_DATA leaves no trace of the message. */
 weir_status kafka_rows_add(kafka_rows *rows, const rd_kafka_message_t *message,
                            bool *taken, weir_error *err);
 bool kafka_rows_full(const kafka_rows *rows);
 int64_t kafka_rows_count(const kafka_rows *rows);
+/* Hands a message that cannot be a row, which `why` speaks of, to `to`. */
+weir_status kafka_rows_set_aside(const kafka_rows *rows, const weir_bad_rows *to,
+                                 const rd_kafka_message_t *message, const weir_error *why,
+                                 weir_error *err);
 /* The rows gathered, or NULL when there are none. */
 weir_status kafka_rows_flush(kafka_rows *rows, weir_batch **out, weir_error *err);
 
@@ -102,11 +107,15 @@ typedef struct kafka_source {
   const weir_options *options; /* borrowed from open on */
   rd_kafka_queue_t *queue;
   kafka_rows *rows;
+  const weir_bad_rows
+      *aside;         /* where messages go that cannot be rows; NULL: they are errors */
+  size_t aside_bytes; /* of those of the read under way */
   kafka_places places;
   rd_kafka_message_t **messages; /* fetched and not yet looked at: [at, n) */
   size_t at, n;
   kafka_place *hit;      /* the place of the last message */
   const void *hit_topic; /* and librdkafka's handle of its topic */
+  bool began_at_end;     /* without a position, at the end of a topic */
   bool edge;          /* the position was asked for since the last look at the topics */
   int64_t refresh_at; /* when to look again */
   rd_kafka_queue_t *acks; /* of offsets published for the group; NULL: none yet */

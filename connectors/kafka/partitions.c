@@ -286,7 +286,8 @@ weir_status kafka_source_start(kafka_source *s, const weir_call *call,
   weir_status status = WEIR_OK;
   if (position != NULL && position->release != NULL)
     status = kafka_position_read(position, &s->places, err);
-  if (status == WEIR_OK) status = kafka_rows_new(s->options, &s->rows, NULL, err);
+  if (status == WEIR_OK)
+    status = kafka_rows_new(s->options, s->aside != NULL, &s->rows, NULL, err);
   if (status == WEIR_OK) status = kafka_client_consumer(&s->client, s->options, err);
   patience p = patience_new(s, call, START_MS);
   if (status == WEIR_OK) status = join(s, &p, true, err);
@@ -296,6 +297,8 @@ weir_status kafka_source_start(kafka_source *s, const weir_call *call,
   } else {
     kafka_source_stop(s);
   }
+  s->began_at_end = (position == NULL || position->release == NULL) &&
+                    strcmp(weir_options_string(s->options, "start"), "latest") == 0;
   s->edge = false;
   s->refresh_at = now_ns(s) + weir_options_int(s->options, "refresh");
   return status;

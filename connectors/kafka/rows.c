@@ -3,7 +3,9 @@
  * One message, one row: its value by the format, and with `metadata` what Kafka knows of it. A message without a
  * value (a tombstone) is a row without values.
  */
+#include <inttypes.h>
 #include <nanoarrow/nanoarrow.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/csv.h>
@@ -106,9 +108,10 @@ static weir_status make_raw(kafka_rows *rows, weir_error *err) {
 
 /* A record of nulls: fields of the null text. */
 static weir_status make_csv(kafka_rows *rows, const weir_options *options,
-                            weir_error *err) {
+                            bool sets_aside, weir_error *err) {
   weir_csv_options csv = {.struct_size = sizeof(csv),
                           .no_header = 1,
+                          .bad_at_once = sets_aside,
                           .batch_rows = 1048576,
                           .max_line = MAX_MESSAGE,
                           .delimiter = weir_options_string(options, "csv.delimiter"),
@@ -131,7 +134,7 @@ static weir_status make_csv(kafka_rows *rows, const weir_options *options,
 }
 
 static weir_status make_format(kafka_rows *rows, const weir_options *options,
-                               weir_error *err) {
+                               bool sets_aside, weir_error *err) {
   const char *name = weir_options_string(options, "format");
   static const char *const csv[] = {"csv.delimiter", "csv.quote", "csv.null"};
   rows->format = strcmp(name, "json") == 0  ? KAFKA_JSON
@@ -151,9 +154,11 @@ static weir_status make_format(kafka_rows *rows, const weir_options *options,
   weir_status status = make_schemas(rows, options, err);
   if (status != WEIR_OK) return status;
   if (rows->format == KAFKA_RAW) return make_raw(rows, err);
-  if (rows->format == KAFKA_CSV) return make_csv(rows, options, err);
-  weir_ndjson_options ndjson = {
-      .struct_size = sizeof(ndjson), .batch_rows = 1048576, .max_line = MAX_MESSAGE};
+  if (rows->format == KAFKA_CSV) return make_csv(rows, options, sets_aside, err);
+  weir_ndjson_options ndjson = {.struct_size = sizeof(ndjson),
+                                .batch_rows = 1048576,
+                                .max_line = MAX_MESSAGE,
+                                .bad_at_once = sets_aside};
   return weir_ndjson_decoder_new(rows->values, &ndjson, &rows->ndjson, err);
 }
 
@@ -163,13 +168,13 @@ static void reset(kafka_rows *rows) {
   if (rows->ndjson != NULL) weir_ndjson_decoder_reset(rows->ndjson, 1, 0);
 }
 
-weir_status kafka_rows_new(const weir_options *options, kafka_rows **out,
+weir_status kafka_rows_new(const weir_options *options, bool sets_aside, kafka_rows **out,
                            weir_schema **schema, weir_error *err) {
   kafka_rows *rows = calloc(1, sizeof(*rows));
   if (rows == NULL) return no_memory(err);
   rows->most = weir_options_int(options, "batch_rows");
   rows->with_meta = weir_options_bool(options, "metadata");
-  weir_status status = make_format(rows, options, err);
+  weir_status status = make_format(rows, options, sets_aside, err);
   if (status != WEIR_OK) {
     kafka_rows_free(rows);
     return status;
@@ -267,6 +272,19 @@ static int64_t decoded(const kafka_rows *rows) {
                            : weir_ndjson_decoder_rows(rows->ndjson);
 }
 
+/* Takes the rows of the last line back: they become a batch without them. */
+static weir_status take_back(kafka_rows *rows, weir_error *err) {
+  weir_batch *all = rows->ready, *kept = NULL;
+  weir_status status = WEIR_OK;
+  rows->ready = NULL;
+  if (all == NULL) status = weir_csv_decoder_flush(rows->csv, &all, err);
+  if (status == WEIR_OK && rows->count > 0)
+    status = weir_batch_slice(all, 0, rows->count, &kept, err);
+  weir_batch_unref(all);
+  rows->ready = kept;
+  return status;
+}
+
 /* A value is one record, no less and no more. */
 static weir_status add_line(kafka_rows *rows, const rd_kafka_message_t *message,
                             bool *taken, weir_error *err) {
@@ -288,7 +306,8 @@ static weir_status add_line(kafka_rows *rows, const rd_kafka_message_t *message,
   if (decoded(rows) == rows->count + 1 && used == rows->line_size) return WEIR_OK;
   if (decoded(rows) == rows->count)
     return bad(err, "expected one CSV record, got an empty value");
-  return bad(err, "expected one CSV record, got several");
+  status = take_back(rows, err);
+  return status == WEIR_OK ? bad(err, "expected one CSV record, got several") : status;
 }
 
 static ArrowErrorCode start(struct ArrowArray *array, const struct ArrowSchema *schema) {
@@ -400,6 +419,25 @@ weir_status kafka_rows_add(kafka_rows *rows, const rd_kafka_message_t *message,
 
 bool kafka_rows_full(const kafka_rows *rows) {
   return rows->ready != NULL || rows->count >= rows->most || rows->bytes >= BATCH_BYTES;
+}
+
+weir_status kafka_rows_set_aside(const kafka_rows *rows, const weir_bad_rows *to,
+                                 const rd_kafka_message_t *message, const weir_error *why,
+                                 weir_error *err) {
+  const struct ArrowSchema *columns = weir_schema_arrow(rows->values);
+  char part[320];
+  snprintf(part, sizeof(part), "%s/%" PRId32, rd_kafka_topic_name(message->rkt),
+           message->partition);
+  weir_bad_row row = {.struct_size = sizeof(row),
+                      .data = message->payload,
+                      .size = message->len,
+                      .part = part,
+                      .offset = message->offset,
+                      .line = -1,
+                      .reason = why->message};
+  if (why->column >= 0 && why->column < columns->n_children)
+    row.column = columns->children[why->column]->name;
+  return to->add(to->ctx, &row, err);
 }
 
 int64_t kafka_rows_count(const kafka_rows *rows) {

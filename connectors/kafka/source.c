@@ -11,6 +11,7 @@
 #define FETCH 1000  /* messages taken out of librdkafka's queue at once */
 #define SLICE_MS 20 /* how soon a cancelled call comes back */
 #define MAX_SLICES 3
+#define MAX_ASIDE (4 << 20) /* bytes of bad messages of one read */
 #define ACKS_MS 5000 /* close waits so long for the group's offsets to be written */
 
 static const weir_option options[] = {
@@ -89,7 +90,7 @@ static weir_status check(const weir_options *o, weir_error *err) {
                               "option topics: '%s' is named twice", topic);
   }
   weir_status status = kafka_config_check(o, err);
-  if (status == WEIR_OK) status = kafka_rows_new(o, &rows, NULL, err);
+  if (status == WEIR_OK) status = kafka_rows_new(o, false, &rows, NULL, err);
   kafka_rows_free(rows);
   return status;
 }
@@ -134,9 +135,17 @@ static weir_status resolve_schema(weir_source *source, const weir_call *call,
   kafka_rows *rows = NULL;
   (void)source;
   (void)call;
-  weir_status status = kafka_rows_new(o, &rows, out, err);
+  weir_status status = kafka_rows_new(o, false, &rows, out, err);
   kafka_rows_free(rows);
   return status;
+}
+
+static weir_status set_aside(weir_source *source, const weir_bad_rows *to,
+                             weir_error *err) {
+  kafka_source *s = source->state;
+  (void)err;
+  s->aside = to;
+  return WEIR_OK;
 }
 
 static weir_status open_source(weir_source *source, const weir_call *call,
@@ -207,6 +216,26 @@ static weir_status compare(const kafka_place *place, const rd_kafka_message_t *m
       place->topic, place->partition, message->offset);
 }
 
+static weir_status take_row(kafka_source *s, const rd_kafka_message_t *message,
+                            bool *taken, weir_error *err) {
+  weir_error why = {0};
+  weir_status status = kafka_rows_add(s->rows, message, taken, &why);
+  if (status == WEIR_E_BAD_DATA && s->aside != NULL) {
+    s->aside_bytes += message->len;
+    return kafka_rows_set_aside(s->rows, s->aside, message, &why, err);
+  }
+  if (status == WEIR_E_BAD_DATA && kafka_rows_count(s->rows) > 0) {
+    *taken = false; /* it is told once the rows before it are out */
+    return WEIR_OK;
+  }
+  if (status != WEIR_OK && err != NULL) *err = why;
+  return status;
+}
+
+static bool is_full(const kafka_source *s) {
+  return kafka_rows_full(s->rows) || s->aside_bytes >= MAX_ASIDE;
+}
+
 /* *taken is false when the rows gathered must go out first. */
 static weir_status take(kafka_source *s, const rd_kafka_message_t *message, bool *taken,
                         weir_error *err) {
@@ -229,7 +258,7 @@ static weir_status take(kafka_source *s, const rd_kafka_message_t *message, bool
   }
   if (place->end >= 0 && message->offset >= place->end) place->done = true;
   if (message->offset < place->ahead.next || place->done) return WEIR_OK;
-  weir_status status = kafka_rows_add(s->rows, message, taken, err);
+  weir_status status = take_row(s, message, taken, err);
   if (status != WEIR_OK)
     return weir_error_prefix(err, status,
                              "topic %s, partition %" PRId32 ", offset %" PRId64,
@@ -244,13 +273,13 @@ static weir_status take(kafka_source *s, const rd_kafka_message_t *message, bool
 
 /* Takes what was fetched until a batch is full. */
 static weir_status take_fetched(kafka_source *s, bool *full, weir_error *err) {
-  *full = kafka_rows_full(s->rows);
+  *full = is_full(s);
   while (s->at < s->n && !*full) {
     bool taken = true;
     weir_status status = take(s, s->messages[s->at], &taken, err);
     if (status != WEIR_OK) return status;
     if (taken) rd_kafka_message_destroy(s->messages[s->at++]);
-    *full = !taken || kafka_rows_full(s->rows);
+    *full = !taken || is_full(s);
   }
   return WEIR_OK;
 }
@@ -296,6 +325,7 @@ static weir_status read_batch(weir_source *source, const weir_call *call, int32_
   bool full = false, over = false;
   int slices = 0; /* that were waited for in full */
   weir_status status = WEIR_OK;
+  s->aside_bytes = 0;
   if (!weir_options_bool(s->options, "stop_at_end"))
     status = kafka_source_refresh(s, err);
   while (status == WEIR_OK) {
@@ -317,6 +347,11 @@ static weir_status position(weir_source *source, weir_bytes *out, weir_error *er
   kafka_source *s = source->state;
   s->edge = true;
   return kafka_position_write(&s->places, out, err);
+}
+
+static int32_t keeps_begin(weir_source *source) {
+  const kafka_source *s = source->state;
+  return s->began_at_end;
 }
 
 static weir_status seek(weir_source *source, const weir_call *call, const weir_bytes *to,
@@ -396,4 +431,6 @@ const weir_source_ops weir_kafka_source_ops = {
     .committed = committed,
     .close = close_source,
     .describe_position = kafka_position_describe,
+    .set_aside = set_aside,
+    .keeps_begin = keeps_begin,
 };

@@ -122,6 +122,11 @@ typedef struct weir_source_ops {
    * Input in which no next row can be told stays an error. Default: refused, for sources whose
    * rows cannot be bad one by one. */
   weir_status (*set_aside)(weir_source *source, const weir_bad_rows *to, weir_error *err);
+
+  /* After an open without a position: 1 when the source found where to begin at a place that moves, such as the end
+   * of a topic. The runtime then keeps position() with the deployment, durable before the first read, and gives it to
+   * open and to seek until an attempt is decided. Default: 0. */
+  int32_t (*keeps_begin)(weir_source *source);
 } weir_source_ops;
 
 #ifdef __cplusplus

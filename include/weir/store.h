@@ -83,7 +83,7 @@ typedef struct weir_store_attempt {
 } weir_store_attempt;
 
 /* A binding as pinned: canonical text and the SHA-256 that guards it. Of "source:NAME": the schema that
- * this source inferred, as a JSON object column: type. Of "resolved:SINK:ATTEMPT": weir_store_resolve. */
+ * this source inferred, as a JSON object column: type. Of "begin:NAME": the position at which it began. Of "resolved:SINK:ATTEMPT": weir_store_resolve. */
 typedef struct weir_store_binding {
   const char *sink_id;
   const uint8_t *data;

@@ -321,6 +321,8 @@ weir_status connector_source_set_aside(connector_source *source, weir_error *err
 /* position: NULL or absent = from the start. */
 weir_status connector_source_open(connector_source *source, weir_call *call,
                                   const weir_bytes *position, weir_error *err);
+/* After open without a position. */
+bool connector_source_keeps_begin(connector_source *source);
 /* *out is NULL unless *what is WEIR_READ_BATCH. *letters: of rows set aside by this very read, or NULL. A batch of another schema than the resolved one is
  * WEIR_E_SCHEMA. A failure flagged RETRIABLE or BAD_DATA leaves the state as it was. */
 weir_status connector_source_read(connector_source *source, weir_call *call,

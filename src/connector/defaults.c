@@ -176,6 +176,11 @@ weir_status connector_default_describe_position(const weir_bytes *position,
   return WEIR_OK;
 }
 
+int32_t connector_default_keeps_begin(weir_source *source) {
+  (void)source;
+  return 0;
+}
+
 weir_status connector_default_set_aside(weir_source *source, const weir_bad_rows *to,
                                         weir_error *err) {
   (void)source, (void)to;

@@ -198,6 +198,7 @@ weir_status connector_fill_source(const weir_source_ops *ops, const char *origin
   FILL_DEFAULT(use_schema);
   FILL_DEFAULT(describe_position);
   FILL_DEFAULT(set_aside);
+  FILL_DEFAULT(keeps_begin);
   t.struct_size = sizeof(t);
   *out = t;
   return WEIR_OK;

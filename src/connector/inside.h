@@ -90,6 +90,7 @@ weir_status connector_default_use_schema(weir_source *source, weir_schema *schem
                                          weir_error *err);
 weir_status connector_default_describe_position(const weir_bytes *position,
                                                 weir_bytes *out, weir_error *err);
+int32_t connector_default_keeps_begin(weir_source *source);
 weir_status connector_default_set_aside(weir_source *source, const weir_bad_rows *to,
                                         weir_error *err);
 

@@ -200,6 +200,10 @@ weir_status connector_source_contract(connector_source *source, weir_source_cont
   return WEIR_OK;
 }
 
+bool connector_source_keeps_begin(connector_source *source) {
+  return source->ops->keeps_begin(&source->source) == 1;
+}
+
 bool connector_source_schema_is_inferred(connector_source *source) {
   return source->ops->schema_is_inferred(&source->source) == 1;
 }

@@ -365,6 +365,7 @@ static void free_lanes(weir_pipeline *p) {
     task_source_free(p->lanes[i].loop);
     task_lane_unref(p->lanes[i].lane);
     weir_bytes_release(&p->lanes[i].decided);
+    weir_bytes_release(&p->lanes[i].begin);
     free(p->lanes[i].name);
   }
   for (size_t i = 0; p->plan.sinks && i < p->plan.n_sinks; i++)

@@ -116,6 +116,7 @@ typedef struct pipe_lane {
   /* under the pipeline's lock */
   weir_bytes
       decided; /* last decided position, that of the pipeline's attempt `decided_by` */
+  weir_bytes begin; /* without a decided one, what the source kept of its first start */
   uint64_t decided_rows, lost;
   uint64_t rows_0, lost_0; /* as they were when this run began */
 } pipe_lane;
@@ -297,6 +298,16 @@ typedef struct pipe_look {
 weir_status pipeline_look(pipe_plan *plan, size_t sink,
                           const uint8_t deployment[WEIR_UUID_SIZE], pipe_look *look,
                           weir_error *err);
+
+/* ---- begin.c */
+
+/* Looks up what an earlier start kept of a lane; it is absent when there is nothing. */
+weir_status pipeline_find_begin(const weir_store_state *state, pipe_lane *lane,
+                                weir_error *err);
+/* Where the lane's source is to be opened and sought when nothing newer is decided; may be absent. */
+const weir_bytes *pipeline_lane_begin(const pipe_lane *lane);
+/* After the sources were opened: keeps where they began, durable, if they ask for it. */
+weir_status pipeline_keep_begins(weir_pipeline *p, weir_error *err);
 
 /* ---- schema.c */
 

@@ -294,8 +294,11 @@ static void seek(weir_pipeline *p, const coord_command *c) {
   weir_error error = {0};
   weir_bytes position = {0};
   weir_status status = WEIR_OK;
+  const weir_bytes *begin = &lane->begin;
   if (c->has_position)
     status = weir_bytes_copy(&position, c->position, c->position_size, &error);
+  else if (begin->release)
+    status = weir_bytes_copy(&position, begin->data, begin->size, &error);
   /* Posted first: whoever reads the position takes the event back, so that it cannot send the host there
    * a second time. */
   if (!status && !lane->loop)

@@ -26,6 +26,7 @@ static weir_status make_lane(weir_pipeline *p, uint32_t source, uint32_t k,
     lane->lost = lane->lost_0 = at->lost;
     if (at->present) BASE_TRY(weir_bytes_copy(&lane->decided, at->data, at->size, err));
   }
+  BASE_TRY(pipeline_find_begin(p->state, lane, err));
   task_lane_config config = {.index = index,
                              .name = lane->name,
                              .mailbox = p->mailbox,
@@ -157,11 +158,12 @@ static weir_status start_sources(weir_pipeline *p, weir_error *err) {
   for (uint32_t i = 0; i < p->plan.n_lanes && !status; i++) {
     pipe_source *s = &p->plan.sources[p->lanes[i].source];
     if (!s->push)
-      status =
-          pipe_round_add_source(round, PIPE_SOURCE_OPEN, s, &p->lanes[i].decided, err);
+      status = pipe_round_add_source(round, PIPE_SOURCE_OPEN, s,
+                                     pipeline_lane_begin(&p->lanes[i]), err);
   }
   if (!status) status = pipe_round_run(round, err);
   pipe_round_free(round);
+  if (!status) status = pipeline_keep_begins(p, err);
   for (uint32_t i = 0; i < p->plan.n_lanes && !status; i++) {
     pipe_source *s = &p->plan.sources[p->lanes[i].source];
     if (s->push) continue;

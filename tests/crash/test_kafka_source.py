@@ -1,7 +1,9 @@
 """Kafka topics into Parquet while weir, the broker and the topics come and go: each committed message is there once."""
 
+import contextlib
 import json
 import random
+import sqlite3
 import threading
 import time
 
@@ -37,6 +39,15 @@ class KafkaCase(Case):
         done = self.run(arguments=["--set", "sources.orders.stop_at_end=true"])
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-4000:]}"
         return done
+
+    def kept(self, name):
+        """Whether the checkpoint store has that binding."""
+        if not (store := list(self.state.rglob("store.db"))):
+            return False
+        with contextlib.closing(sqlite3.connect(f"file:{store[0]}?mode=ro", uri=True)) as db:
+            if not db.execute("select count(*) from sqlite_master where name = 'binding'").fetchone()[0]:
+                return False
+            return db.execute("select count(*) from binding where sink = ?", [name]).fetchone()[0] == 1
 
     def refused(self, status):
         done = self.run(arguments=["--set", "sources.orders.stop_at_end=true"])
@@ -157,6 +168,20 @@ def test_removed_before_it_was_read(case):
     case.check()
 
 
+def test_latest_is_where_the_first_start_found_it(case):
+    """Also when that start was killed before its first checkpoint."""
+    case.broker.produce(case.topic, [b"{}"] * 30)
+    case.configure(source="start: latest", interval="1h")
+    process = case.start()
+    wait_until(lambda: case.kept("begin:orders"), "where it begins")
+    process.kill()
+    case.end(process)
+    case.produce(60)
+    case.configure(source="start: latest")
+    case.run_to_end()
+    case.check()
+
+
 def test_offsets_of_the_group(case):
     case.configure(source="group: people")
     case.produce(100, partition=2)
@@ -168,12 +193,21 @@ def test_offsets_of_the_group(case):
     case.check()
 
 
-def test_a_bad_message_names_its_place(case):
+def test_a_bad_message_names_its_place_or_becomes_a_letter(case):
     case.produce(10, partition=1)
     case.broker.produce(case.topic, ['{"id": "x"}'], partition=1)
     words = case.refused(6)
     assert f"topic {case.topic}, partition 1, offset 10: " in words
     assert "'id'" in words
+    case.produce(10, partition=1)
+    case.configure(source="on_bad_row: {dead_letter: bad}")
+    with case.pipeline.open("a") as out:
+        out.write("  bad: {type: file, path: ./out/bad, format: ndjson}\n")
+    case.run_to_end()
+    case.check()
+    (letters,) = (case.folder / "out/bad").iterdir()
+    letter = json.loads(letters.read_text())
+    assert (letter["part"], letter["offset"]) == (f"{case.topic}/1", 10)
 
 
 def test_no_broker_there(case):
