@@ -190,8 +190,7 @@ static weir_status admit_changes(admission_pair *pair) {
 static const struct ArrowSchema *admission_column(const struct ArrowSchema *schema,
                                                   const char *name) {
   for (int64_t i = 0; i < schema->n_children; i++) {
-    const char *have = schema->children[i]->name;
-    if (have && strcmp(have, name) == 0) return schema->children[i];
+    if (strcmp(schema->children[i]->name, name) == 0) return schema->children[i];
   }
   return NULL;
 }
@@ -200,10 +199,8 @@ static weir_status admit_op_column(admission_pair *pair) {
   const struct ArrowSchema *schema = pair->source->schema;
   const struct ArrowSchema *last =
       schema->n_children ? schema->children[schema->n_children - 1] : NULL;
-  if (last && last->name && strcmp(last->name, "_op") == 0 &&
-      strcmp(last->format, "u") == 0) {
+  if (last && strcmp(last->name, "_op") == 0 && strcmp(last->format, "u") == 0)
     return WEIR_OK;
-  }
   return refuse(pair, WEIR_E_SCHEMA,
                 "source %s says that it sends changes by key, but its last column is not "
                 "a utf8 '_op'",

@@ -53,12 +53,15 @@ weir_status weir_binding_identify(weir_binding *binding, const char *key,
                           old, value);
   }
   size_t used = binding->identity ? strlen(binding->identity) : 0;
-  if (used + strlen(key) + strlen(value) + 2 > WEIR_MAX_IDENTITY) {
+  /* A connector may have set its lines itself, the last one without an end. */
+  bool ended = !used || binding->identity[used - 1] == '\n';
+  if (used + !ended + strlen(key) + strlen(value) + 2 > WEIR_MAX_IDENTITY) {
     return weir_error_set(err, WEIR_E_INTERNAL, 0,
                           "identity '%s': more than %d bytes in all", key,
                           WEIR_MAX_IDENTITY);
   }
-  char *next = base_format(err, "%s%s=%s\n", used ? binding->identity : "", key, value);
+  char *next = base_format(err, "%s%s%s=%s\n", used ? binding->identity : "",
+                           ended ? "" : "\n", key, value);
   if (!next) return WEIR_E_NOMEM;
   free(binding->identity);
   binding->identity = next;
@@ -74,7 +77,7 @@ weir_status weir_binding_identify(weir_binding *binding, const char *key,
  * column 1.0 "item" utf8      children of nested types, since names and nullability inside count too
  */
 #define BINDING_HEAD "weir-binding 1\n"
-enum { BINDING_DEPTH = 64, BINDING_TYPE_TEXT = 4096 };
+enum { BINDING_TYPE_TEXT = 4096 };
 
 static weir_status binding_put_name(base_buf *out, const char *name, weir_error *err) {
   BASE_TRY(base_buf_append_byte(out, '"', err));
@@ -90,13 +93,9 @@ static weir_status binding_put_name(base_buf *out, const char *name, weir_error 
   return base_buf_append_byte(out, '"', err);
 }
 
+/* No deeper than a schema may be made. */
 static weir_status binding_put_field(base_buf *out, const struct ArrowSchema *field,
-                                     const char *path, int depth, char *type,
-                                     weir_error *err) {
-  if (depth > BINDING_DEPTH) {
-    return weir_error_set(err, WEIR_E_SCHEMA, 0, "column %s is nested deeper than %d",
-                          path, BINDING_DEPTH);
-  }
+                                     const char *path, char *type, weir_error *err) {
   weir_type_format(field, type, BINDING_TYPE_TEXT);
   BASE_TRY(base_buf_printf(out, err, "column %s ", path));
   BASE_TRY(binding_put_name(out, field->name ? field->name : "", err));
@@ -107,8 +106,8 @@ static weir_status binding_put_field(base_buf *out, const struct ArrowSchema *fi
   for (int64_t i = 0; i < n; i++) {
     char *child = base_format(err, "%s.%lld", path, (long long)i);
     if (!child) return WEIR_E_NOMEM;
-    weir_status status = binding_put_field(out, values ? values : field->children[i],
-                                           child, depth + 1, type, err);
+    weir_status status =
+        binding_put_field(out, values ? values : field->children[i], child, type, err);
     free(child);
     BASE_TRY(status);
   }
@@ -151,7 +150,7 @@ weir_status connector_binding_text(const weir_binding *binding, weir_bytes *out,
   for (int64_t i = 0; i < schema->n_children; i++) {
     char path[24];
     snprintf(path, sizeof(path), "%lld", (long long)i);
-    BASE_GOTO(status, binding_put_field(&text, schema->children[i], path, 1, type, err));
+    BASE_GOTO(status, binding_put_field(&text, schema->children[i], path, type, err));
   }
   base_buf_steal(&text, out);
 out:

@@ -175,8 +175,7 @@ weir_status connector_fill_sink(const weir_sink_ops *ops, const char *origin,
 }
 
 bool connector_has_committer(const weir_sink_ops *ops) {
-  return ops->as_coordinated_committer &&
-         ops->as_coordinated_committer != connector_default_as_coordinated_committer;
+  return ops->as_coordinated_committer != connector_default_as_coordinated_committer;
 }
 
 weir_status connector_fill_source(const weir_source_ops *ops, const char *origin,

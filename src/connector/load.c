@@ -84,9 +84,8 @@ weir_status registry_load(registry_library **libraries, const char *path,
                           registry_library **out, weir_error *err) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    const char *why = dlerror();
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "cannot load connector %s: %s",
-                          path, why ? why : "unknown error");
+                          path, dlerror());
   }
   registry_library *library = *libraries;
   while (library && library->handle != handle) library = library->next;

@@ -228,6 +228,46 @@ static void test_schemas(void **state) {
   }
 }
 
+static void test_no_columns_at_all(void **state) {
+  (void)state;
+  const struct ArrowSchema schema = {.format = "+s"};
+  fixture f = good();
+  f.sources[0].schema = &schema;
+  f.sources[0].contract.keyed = 1;
+  f.sink.contract.input = WEIR_INPUT_KEYED;
+  f.sink.key = &some_key;
+  refused(&f, WEIR_E_SCHEMA, "last column is not a utf8 '_op'");
+  assert_int_equal(connector_admit(&f.in, NULL, NULL), WEIR_E_SCHEMA);
+}
+
+/* A sink of dead letters never sees the sources' columns. */
+static void test_letters_have_columns_of_their_own(void **state) {
+  (void)state;
+  fixture f = good();
+  weir_schema *schema = rows_schema("id: int64"), *other = rows_schema("v: utf8");
+  f.sources[0].schema = weir_schema_arrow(schema);
+  f.sources[0].contract.keyed = 1;
+  f.sink.binding = weir_schema_arrow(other);
+  f.sink.takes_letters = true;
+  if (admit(&f)) fail_msg("%s", f.err.message);
+  connector_admission_table table = {0};
+  assert_int_equal(connector_admit(&f.in, &table, &f.err), WEIR_OK);
+  assert_non_null(strstr(table.rows[0].crash, "every bad row of orders"));
+  connector_admission_table_done(&table);
+  f.sink.contract.input = WEIR_INPUT_KEYED;
+  f.sink.key = &some_key;
+  refused(&f, WEIR_E_INVALID_CONFIG, "dead letters have none");
+  weir_schema_unref(schema);
+  weir_schema_unref(other);
+}
+
+static void test_names_of_guarantees(void **state) {
+  (void)state;
+  assert_string_equal(connector_guarantee_name(WEIR_EXACTLY_ONCE), "exactly_once");
+  assert_string_equal(connector_guarantee_name(-1), "unknown");
+  assert_string_equal(connector_guarantee_name(3), "unknown");
+}
+
 static void test_op_is_no_key(void **state) {
   (void)state;
   static const char *const op[] = {"_op"};
@@ -286,9 +326,15 @@ static void test_the_printed_table(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_combination), cmocka_unit_test(test_messages),
-      cmocka_unit_test(test_staging),           cmocka_unit_test(test_from),
-      cmocka_unit_test(test_schemas),           cmocka_unit_test(test_op_is_no_key),
+      cmocka_unit_test(test_every_combination),
+      cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_staging),
+      cmocka_unit_test(test_from),
+      cmocka_unit_test(test_schemas),
+      cmocka_unit_test(test_op_is_no_key),
+      cmocka_unit_test(test_no_columns_at_all),
+      cmocka_unit_test(test_names_of_guarantees),
+      cmocka_unit_test(test_letters_have_columns_of_their_own),
       cmocka_unit_test(test_the_printed_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <nanoarrow/nanoarrow.h>
+
 #include "connector/connector.h"
 #include "support/rows.h"
 
@@ -42,6 +44,7 @@ static void test_identity(void **state) {
   assert_string_equal(b.identity, "table_uuid=a=b c\ndb.oid=5\n");
   assert_int_equal(weir_binding_identify(&b, "db.oid", "6", &err), WEIR_E_INTERNAL);
   assert_non_null(strstr(err.message, "is '5' already, not '6'"));
+  assert_int_equal(weir_binding_identify(&b, "db.oid", "55", &err), WEIR_E_INTERNAL);
   static const char *const keys[] = {"", "A", "a b", "a=b", "a\n"};
   for (size_t i = 0; i < 5; i++) {
     assert_int_equal(weir_binding_identify(&b, keys[i], "x", &err), WEIR_E_INTERNAL);
@@ -63,6 +66,95 @@ static void test_identity(void **state) {
   assert_int_equal(b.struct_size, sizeof(b));
   weir_binding_done(&b);
   weir_binding_done(NULL);
+}
+
+/* A key is not found in one that begins with it; lines that a connector set itself may lack their end. */
+static void test_identity_line_by_line(void **state) {
+  (void)state;
+  weir_error err = {0};
+  weir_binding b = binding_of("id: int64");
+  b.identity = strdup("table=7");
+  assert_int_equal(weir_binding_identify(&b, "table", "7", &err), WEIR_OK);
+  assert_string_equal(b.identity, "table=7");
+  assert_int_equal(weir_binding_identify(&b, "tab", "8", &err), WEIR_OK);
+  assert_string_equal(b.identity, "table=7\ntab=8\n");
+  assert_int_equal(weir_binding_identify(&b, "table", "9", &err), WEIR_E_INTERNAL);
+  weir_binding_done(&b);
+  b = binding_of("id: int64");
+  b.identity = strdup("\n\nz=1\n\na=2"); /* empty lines name nothing */
+  char *text = text_of(&b);
+  assert_non_null(strstr(text, "binding 1\ntarget a=2\ntarget z=1\ncolumn"));
+  free(text);
+  weir_binding_done(&b);
+}
+
+/* Names come from outside; none may look like the end of its line or of itself. */
+/* Of a dictionary the values are what counts. */
+static void test_dictionaries(void **state) {
+  (void)state;
+  weir_binding b = binding_of("d: dictionary<int32, utf8>");
+  char *text = text_of(&b);
+  assert_non_null(strstr(text, "column 0.0 \"\" utf8"));
+  free(text);
+  weir_binding_done(&b);
+}
+
+static void test_names_are_quoted(void **state) {
+  (void)state;
+  struct ArrowSchema schema;
+  weir_schema *counted = NULL;
+  weir_error err = {0};
+  ArrowSchemaInit(&schema);
+  assert_int_equal(ArrowSchemaSetTypeStruct(&schema, 2), NANOARROW_OK);
+  assert_int_equal(ArrowSchemaSetType(schema.children[0], NANOARROW_TYPE_INT64),
+                   NANOARROW_OK);
+  assert_int_equal(ArrowSchemaSetName(schema.children[0], "a\"b\\c\n\x01"), NANOARROW_OK);
+  assert_int_equal(ArrowSchemaSetType(schema.children[1], NANOARROW_TYPE_LIST),
+                   NANOARROW_OK);
+  assert_int_equal(ArrowSchemaSetName(schema.children[1], ""), NANOARROW_OK);
+  /* A list's values need no name. */
+  struct ArrowSchema *item = schema.children[1]->children[0];
+  assert_int_equal(ArrowSchemaSetType(item, NANOARROW_TYPE_INT64), NANOARROW_OK);
+  assert_int_equal(ArrowSchemaSetName(item, NULL), NANOARROW_OK);
+  if (weir_schema_new(&schema, &counted, &err)) fail_msg("%s", err.message);
+  weir_binding b = {.struct_size = sizeof(b), .schema = counted};
+  char *text = text_of(&b);
+  assert_string_equal(text,
+                      "weir-binding 1\n"
+                      "column 0 \"a\\\"b\\\\c\\x0a\\x01\" int64\n"
+                      "column 1 \"\" list<int64>\n"
+                      "column 1.0 \"\" int64\n");
+  free(text);
+  weir_binding_done(&b);
+}
+
+static void test_long_names_are_cut_in_messages(void **state) {
+  (void)state;
+  weir_error err = {0};
+  char was[700] = "weir-binding 1\ncolumn 0 \"", now[700];
+  size_t used = strlen(was);
+  memset(was + used, 'n', 300);
+  strcpy(was + used + 300, "\" int64\n");
+  memcpy(now, was, sizeof(now));
+  memcpy(strstr(now, "int64"), "int32", 5);
+  assert_int_equal(
+      connector_binding_compare("sink x", was, strlen(was), now, strlen(now), &err),
+      WEIR_E_SCHEMA);
+  assert_non_null(strstr(err.message, "nnn was int64 and is now int32"));
+  assert_true(strspn(strchr(err.message, '"') + 1, "n") == 199);
+  /* And values: of targets, which may be as long as an identity. */
+  strcpy(was, "weir-binding 1\ntarget uri=");
+  used = strlen(was);
+  memset(was + used, 'v', 300);
+  strcpy(was + used + 300, "\n");
+  strcpy(now, "weir-binding 1\ntarget uri=w\n");
+  assert_int_equal(
+      connector_binding_compare("sink x", was, strlen(was), now, strlen(now), &err),
+      WEIR_E_CONFLICT);
+  const char *value = strstr(err.message, "was ");
+  assert_non_null(value);
+  assert_int_equal(strspn(value + 4, "v"), 200);
+  assert_int_equal(connector_binding_compare("sink x", "", 0, "", 0, &err), WEIR_OK);
 }
 
 static void test_canonical_text(void **state) {
@@ -207,6 +299,10 @@ static void test_pinned_text_of_any_kind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_identity),
+      cmocka_unit_test(test_identity_line_by_line),
+      cmocka_unit_test(test_dictionaries),
+      cmocka_unit_test(test_names_are_quoted),
+      cmocka_unit_test(test_long_names_are_cut_in_messages),
       cmocka_unit_test(test_canonical_text),
       cmocka_unit_test(test_identity_is_sorted),
       cmocka_unit_test(test_differences),

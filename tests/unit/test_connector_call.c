@@ -28,6 +28,7 @@ static void test_a_call_without_deadline(void **state) {
   assert_int_equal(weir_call_check(call, "reading", &err), WEIR_E_CANCELLED);
   assert_string_equal(err.message, "reading: the call was cancelled");
   weir_call_free(call);
+  assert_false(connector_call_give_up(&(weir_call){0})); /* nobody is inside */
   weir_call_cancel(NULL);
   weir_call_free(NULL);
 }
@@ -118,6 +119,35 @@ static void test_errors_are_made_to_agree(void **state) {
   assert_int_equal(connector_turn_fail(&turn, "x", NULL), WEIR_E_BAD_DATA);
 }
 
+/* Only who ran out of time may be asked again on the runtime's word. */
+static void test_late_failures_are_retriable_when_they_say_no_more(void **state) {
+  (void)state;
+  static const struct {
+    weir_status code;
+    uint32_t flags, then;
+  } cases[] = {
+      {WEIR_E_TIMEOUT, 0, WEIR_ERR_RETRIABLE},
+      {WEIR_E_CANCELLED, 0, WEIR_ERR_RETRIABLE},
+      {WEIR_E_IO, 0, 0},
+      {WEIR_E_TIMEOUT, WEIR_ERR_IN_DOUBT, WEIR_ERR_IN_DOUBT},
+      {WEIR_E_TIMEOUT, WEIR_ERR_BAD_DATA, WEIR_ERR_BAD_DATA},
+  };
+  for (int late = 0; late < 2; late++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+      weir_call call = {0};
+      connector_turn turn;
+      connector_call_arm(&call, WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
+      connector_turn_enter(&turn, &call);
+      if (late) weir_call_cancel(&call);
+      weir_error_set(&turn.err, cases[i].code, cases[i].flags, "late");
+      connector_turn_leave(&turn, "hook", cases[i].code);
+      assert_int_equal(connector_turn_cancelled(&turn), late);
+      connector_turn_mark_late(&turn);
+      assert_int_equal(turn.err.flags, late ? cases[i].then : cases[i].flags);
+    }
+  }
+}
+
 /* A watchdog and a hook race for every turn: exactly one of them has the result. */
 enum { RACES = 20000 };
 typedef struct race {
@@ -202,6 +232,21 @@ static void test_a_guard_may_outlive_all(void **state) {
   weir_task_guard_drop(guard);
 }
 
+static void test_names_of_tasks_are_text(void **state) {
+  (void)state;
+  weir_task_owner *owner = NULL;
+  weir_task_guard *guard = NULL;
+  weir_error err = {0};
+  assert_int_equal(weir_task_owner_new(&owner, NULL), WEIR_OK);
+  weir_task_tracker *t = weir_task_owner_tracker(owner);
+  assert_int_equal(weir_task_guard_new(owner, "\xff\xff", &guard, NULL), WEIR_OK);
+  assert_int_equal(weir_task_tracker_wait(t, 0, &err), WEIR_E_TIMEOUT);
+  assert_non_null(strstr(err.message, "among them ''"));
+  weir_task_guard_drop(guard);
+  weir_task_tracker_unref(t); /* while the owner is there */
+  weir_task_owner_free(owner);
+}
+
 static void *task_run(void *arg) {
   base_sleep(BASE_NS_PER_MS);
   weir_task_guard_drop(arg);
@@ -250,6 +295,8 @@ static void test_host(void **state) {
   assert_string_equal(last_line, "2 sink lake: 100% full");
   h->log(h->ctx, WEIR_LOG_DEBUG, "sink lake", "dropped");
   assert_int_equal(logged, 1);
+  h->log(h->ctx, WEIR_LOG_WARN, NULL, NULL); /* from a plugin that does not look */
+  assert_int_equal(logged, 2);
   assert_true(h->monotonic_ns(h->ctx) > 0);
   assert_true(h->wall_ns(h->ctx) > INT64_C(1600000000) * BASE_NS_PER_S);
   assert_int_equal(h->random(h->ctx, random[0], 16, NULL), WEIR_OK);
@@ -259,7 +306,7 @@ static void test_host(void **state) {
   connector_host_mute(host);
   connector_host_unref(host);
   h->log(h->ctx, WEIR_LOG_ERROR, "sink lake", "too late");
-  assert_int_equal(logged, 1);
+  assert_int_equal(logged, 2);
   connector_host_unref(host);
   connector_host_unref(NULL);
 }
@@ -271,9 +318,11 @@ int main(void) {
       cmocka_unit_test(test_expire_looks_at_the_limit),
       cmocka_unit_test(test_a_hook_that_was_in_time_keeps_its_result),
       cmocka_unit_test(test_errors_are_made_to_agree),
+      cmocka_unit_test(test_late_failures_are_retriable_when_they_say_no_more),
       cmocka_unit_test(test_one_of_two_has_the_result),
       cmocka_unit_test(test_tracker_counts),
       cmocka_unit_test(test_a_guard_may_outlive_all),
+      cmocka_unit_test(test_names_of_tasks_are_text),
       cmocka_unit_test(test_wait_for_running_tasks),
       cmocka_unit_test(test_host),
   };

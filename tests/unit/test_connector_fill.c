@@ -282,6 +282,7 @@ static void test_names_and_options(void **state) {
       {.name = "o", .type = 0, .text = "t"},
       {.name = "o", .type = WEIR_OPT_MAP + 1, .text = "t"},
       {.name = "o", .type = WEIR_OPT_ENUM, .text = "t"},
+      {.name = "o", .type = WEIR_OPT_ENUM, .text = "t", .choices = ""},
       {.name = "o", .type = WEIR_OPT_INT},
       {.name = "o", .type = WEIR_OPT_INT, .text = "t", .min = 2, .max = 1},
   };
@@ -293,6 +294,46 @@ static void test_names_and_options(void **state) {
                      WEIR_E_NOT_IMPLEMENTED);
     assert_non_null(strstr(err.message, "option 'o'"));
   }
+}
+
+/* A table without its end would be read for ever. */
+static void test_options_without_an_end(void **state) {
+  (void)state;
+  weir_error err = {0};
+  weir_sink_ops out = {0}, table = fake_sink_ops;
+  weir_option *options = calloc(1002, sizeof(*options));
+  for (size_t i = 0; i < 1001; i++)
+    options[i] = (weir_option){.name = "o", .type = WEIR_OPT_INT, .text = "t"};
+  table.options = options;
+  assert_int_equal(connector_fill_sink(&table, NULL, &out, &err), WEIR_E_NOT_IMPLEMENTED);
+  assert_non_null(strstr(err.message, "one too many"));
+  options[1000].name = NULL;
+  assert_int_equal(connector_fill_sink(&table, NULL, &out, &err), WEIR_OK);
+  free(options);
+}
+
+static void test_sources_committers_and_cleaners_are_checked_alike(void **state) {
+  (void)state;
+  weir_error err = {0};
+  weir_source_ops source = fake_source_ops, source_out = {0};
+  weir_committer_ops committer = fake_committer_ops, committer_out = {0};
+  weir_cleaner_ops cleaner = fake_cleaner_ops, cleaner_out = {0};
+  source.abi_version = committer.abi_version = cleaner.abi_version = 99;
+  assert_int_equal(connector_fill_source(&source, "./x.so", &source_out, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  assert_non_null(strstr(err.message, "source '?' of ./x.so"));
+  assert_int_equal(connector_fill_committer(&committer, &committer_out, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  assert_int_equal(connector_fill_cleaner(&cleaner, &cleaner_out, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  source = fake_source_ops;
+  source.name = "Not this";
+  assert_int_equal(connector_fill_source(&source, NULL, &source_out, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  assert_non_null(strstr(err.message, "its name must be"));
+  assert_null(source_out.create);
+  assert_null(committer_out.take_over);
+  assert_null(cleaner_out.clean);
 }
 
 int main(void) {
@@ -309,6 +350,9 @@ int main(void) {
       cmocka_unit_test_setup(test_versions_and_sizes, reset),
       cmocka_unit_test_setup(test_a_longer_table, reset),
       cmocka_unit_test_setup(test_names_and_options, reset),
+      cmocka_unit_test_setup(test_options_without_an_end, reset),
+      cmocka_unit_test_setup(test_sources_committers_and_cleaners_are_checked_alike,
+                             reset),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,25 @@ static void test_unknown_types(void **state) {
   assert_not_found("two", NULL, WEIR_E_INVALID_CONFIG, "no sink of type 'two'");
 }
 
+static void test_unknown_sources(void **state) {
+  (void)state;
+  const weir_source_ops *ops = NULL;
+  weir_error err = {0};
+  assert_int_equal(connector_find_source("generatr", NULL, &ops, &err),
+                   WEIR_E_INVALID_CONFIG);
+  assert_non_null(strstr(err.message, "no source of type 'generatr', did you mean"));
+  assert_int_equal(connector_find_source("", NULL, &ops, &err), WEIR_E_INVALID_CONFIG);
+  assert_non_null(strstr(err.message, "a source without a type"));
+  /* The file is there, with a connector of the other kind alone. */
+  assert_int_equal(connector_find_source("two", NULL, &ops, &err), WEIR_E_INVALID_CONFIG);
+  assert_non_null(strstr(err.message, "no source of type 'two'"));
+  assert_not_found("./weir-none.so", "", WEIR_E_INVALID_CONFIG, "././weir-none.so");
+  assert_int_equal(connector_find_sink("oldabi", NULL, &(const weir_sink_ops *){NULL},
+                                       NULL), /* the reason need not be read */
+                   WEIR_E_NOT_IMPLEMENTED);
+  assert_null(ops);
+}
+
 static void test_bad_plugins(void **state) {
   (void)state;
   static const struct {
@@ -116,6 +135,9 @@ static void test_bad_plugins(void **state) {
       {"nulls", WEIR_E_NOT_IMPLEMENTED, "table 0 of its sinks is NULL"},
       {"many", WEIR_E_NOT_IMPLEMENTED, "3 sinks and no array"},
       {"empty", WEIR_E_NOT_IMPLEMENTED, "offers no connector"},
+      {"manysources", WEIR_E_NOT_IMPLEMENTED, "1001 sources"},
+      {"nullsource", WEIR_E_NOT_IMPLEMENTED, "table 1 of its sources is NULL"},
+      {"badsource", WEIR_E_NOT_IMPLEMENTED, "has no 'read'"},
   };
   for (int again = 0; again < 2; again++) { /* the answer is remembered */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -177,7 +199,8 @@ static void test_list(void **state) {
       "sink good A sink of a plugin.\n"
       "sink good A sink of a plugin.\n"
       "sink second A sink of a plugin.\n"
-      "problem empty\nproblem many\nproblem missing\nproblem noinit\nproblem nulls\n"
+      "problem badsource\nproblem empty\nproblem many\nproblem manysources\n"
+      "problem missing\nproblem noinit\nproblem nulls\nproblem nullsource\n"
       "problem oldabi\nproblem refuses\n");
   listed first = {.stop_at = 1};
   assert_int_equal(weir_connectors_each(list_one, &first, &err), WEIR_E_CANCELLED);
@@ -188,9 +211,13 @@ static void test_list(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_in_tree),     TEST(test_on_the_path),
-      TEST(test_by_path),     TEST(test_unknown_types),
-      TEST(test_bad_plugins), TEST(test_a_file_that_is_no_library),
+      TEST(test_in_tree),
+      TEST(test_on_the_path),
+      TEST(test_by_path),
+      TEST(test_unknown_types),
+      TEST(test_unknown_sources),
+      TEST(test_bad_plugins),
+      TEST(test_a_file_that_is_no_library),
       TEST(test_list),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,13 @@ static void the_table_of_claims(void **state) {
   assert_non_null(strstr(err.message, "has replaced it"));
   assert_int_equal(weir_claim_check(&ns, chain, 3, &err), WEIR_E_CONFLICT);
   assert_non_null(strstr(err.message, "has replaced it"));
+  /* Without a state folder there is no deployment to speak of. */
+  weir_namespace stateless = ns;
+  memset(stateless.deployment, 0, sizeof(stateless.deployment));
+  stateless.may_replace = 0;
+  assert_int_equal(weir_claim_start(&stateless, chain, 1, &append, &err),
+                   WEIR_E_CONFLICT);
+  assert_non_null(strstr(err.message, "there is no state folder"));
   /* The wish is none to go on without the target. */
   assert_int_equal(weir_claim_check(&ns, chain, 1, &err), WEIR_E_CONFLICT);
   assert_int_equal(weir_claim_check(&ns, NULL, 0, &err), WEIR_E_CONFLICT);

@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/connectors.h>
 #include <weir/store.h>
 #include <weir/weir.h>
 
 #include "base/base.h"
+#include "connector/connector.h"
 #include "coord/coord.h"
 #include "failing/failing.h"
 #include "support/folder.h"
@@ -115,6 +117,93 @@ static void nothing_after(const char *folder, weir_status status) {
 }
 
 /* ---- scenarios */
+
+/* A column of each kind that adds lines of its own, and a target. */
+static weir_status bind_columns(const char *columns, weir_bytes *text, weir_error *err) {
+  weir_binding binding = {.struct_size = sizeof(binding)};
+  weir_schema *schema = NULL;
+  weir_status status = weir_schema_from_types(&(const char *){"id"},
+                                              &(const char *){columns}, 1, &schema, err);
+  if (!status) status = weir_binding_logical(schema, &binding, err);
+  if (!status) status = weir_binding_identify(&binding, "table", columns, err);
+  if (!status) status = connector_binding_text(&binding, text, err);
+  weir_schema_unref(schema);
+  weir_binding_done(&binding);
+  return status;
+}
+
+static weir_status use_bindings(const char *folder, weir_error *err) {
+  weir_bytes was = {0}, now = {0};
+  (void)folder;
+  weir_status status = bind_columns("list<dictionary<int32, utf8>>", &was, err);
+  if (!status) status = bind_columns("struct<a: int64, b: utf8>", &now, err);
+  if (!status) {
+    status =
+        connector_binding_compare("sink x", was.data, was.size, now.data, now.size, err);
+    if (status == WEIR_E_CONFLICT) { /* they differ, as is right */
+      *err = (weir_error){0};
+      status = WEIR_OK;
+    }
+  }
+  weir_bytes_release(&was);
+  weir_bytes_release(&now);
+  return status;
+}
+
+static void test_bindings(void **state) {
+  (void)state;
+  sweep(use_bindings, nothing_after, 1);
+}
+
+static weir_status count_connector(void *ctx, const weir_connector_info *info) {
+  size_t *n = ctx;
+  *n += info->name != NULL;
+  return WEIR_OK;
+}
+
+/* First of all: what the library keeps of its own connectors is made at the first question. */
+static weir_status ask_for_connectors(const char *folder, weir_error *err) {
+  const weir_sink_ops *ops = NULL;
+  char file[FOLDER_PATH + 40];
+  size_t n = 0;
+  snprintf(file, sizeof(file), "%s/weir-text.so", folder);
+  FILE *f = fopen(file, "w");
+  if (f) fclose(f);
+  setenv("WEIR_PLUGIN_PATH", folder, 1);
+  weir_status status = weir_connectors_each(count_connector, &n, err);
+  if (!status) {
+    assert_true(n > 5);
+    status = connector_find_sink("fiel", NULL, &ops, err);
+    assert_null(ops);
+    if (status == WEIR_E_INVALID_CONFIG) { /* there is none, as is right */
+      *err = (weir_error){0};
+      status = WEIR_OK;
+    }
+  }
+  unsetenv("WEIR_PLUGIN_PATH");
+  return status;
+}
+
+static void test_connectors(void **state) {
+  (void)state;
+  sweep(ask_for_connectors, nothing_after, 1);
+}
+
+static weir_status track_tasks(const char *folder, weir_error *err) {
+  weir_task_owner *owner = NULL;
+  weir_task_guard *guard = NULL;
+  (void)folder;
+  BASE_TRY(weir_task_owner_new(&owner, err));
+  weir_status status = weir_task_guard_new(owner, "upload", &guard, err);
+  weir_task_guard_drop(guard);
+  weir_task_owner_free(owner);
+  return status;
+}
+
+static void test_tasks(void **state) {
+  (void)state;
+  sweep(track_tasks, nothing_after, 1);
+}
 
 static weir_status only_config(const char *folder, weir_error *err) {
   weir_config *config = NULL;
@@ -401,9 +490,9 @@ static void test_pipeline(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_config),
-      cmocka_unit_test(test_coordinator),
-      cmocka_unit_test(test_store),
+      cmocka_unit_test(test_connectors),  cmocka_unit_test(test_bindings),
+      cmocka_unit_test(test_tasks),       cmocka_unit_test(test_config),
+      cmocka_unit_test(test_coordinator), cmocka_unit_test(test_store),
       cmocka_unit_test(test_pipeline),
   };
   /* In memory where there is such a folder: thousands of syncs of a real disk prove nothing here. */

@@ -111,6 +111,7 @@ static const weir_sink_ops *const one_sink[] = {&good};
 static const weir_sink_ops *const two_sinks[] = {&good, &second};
 static const weir_sink_ops *const no_table[] = {NULL};
 static const weir_source_ops *const one_source[] = {&good_source};
+static const weir_source_ops *const half_sources[] = {&good_source, NULL};
 
 #if defined(PLUGIN_NOINIT)
 #define PLUGIN_INIT weir_plugin_other
@@ -124,7 +125,7 @@ static int calls;
 
 weir_status PLUGIN_INIT(uint32_t host_abi, const weir_host *host, weir_plugin *out,
                         weir_error *err) {
-  (void)one_sink, (void)two_sinks, (void)no_table, (void)one_source;
+  (void)one_sink, (void)two_sinks, (void)no_table, (void)one_source, (void)half_sources;
   /* A second call is the host's fault. */
   if (host_abi != WEIR_ABI_VERSION || calls++ || !host->log || !host->random ||
       out->struct_size != sizeof(*out) || out->sinks || out->n_sources) {
@@ -142,6 +143,19 @@ weir_status PLUGIN_INIT(uint32_t host_abi, const weir_host *host, weir_plugin *o
 #elif defined(PLUGIN_NULLS)
   out->sinks = no_table;
   out->n_sinks = 1;
+#elif defined(PLUGIN_MANYSOURCES)
+  out->sources = one_source;
+  out->n_sources = 1001;
+#elif defined(PLUGIN_NULLSOURCE)
+  out->sources = half_sources;
+  out->n_sources = 2;
+#elif defined(PLUGIN_BADSOURCE)
+  static weir_source_ops bad;
+  static const weir_source_ops *const bads[] = {&bad};
+  bad = good_source;
+  bad.read = NULL;
+  out->sources = bads;
+  out->n_sources = 1;
 #elif defined(PLUGIN_MANY)
   out->n_sinks = 3;
 #elif defined(PLUGIN_OLDABI)
