@@ -234,7 +234,7 @@ static void take(weir_batch *batch) {
 }
 
 static void start(void) {
-  static const char *const settings[] = {"path",      MOVING_FOLDER "/{n?.log,w*}",
+  static const char *const settings[] = {"path",      (MOVING_FOLDER "/{n?.log,w*}"),
                                          "schema.id", "int64",
                                          "format",    "ndjson",
                                          "follow",    "true",

@@ -261,8 +261,10 @@ ssize_t pread(int fd, void *to, size_t size, off_t offset) {
   return (ssize_t)size;
 }
 
-/* What a build with checks calls instead. */
+/* What a build with checks calls instead; it declares it, too. */
+#if !__USE_FORTIFY_LEVEL
 ssize_t __pread_chk(int fd, void *to, size_t size, off_t offset, size_t room);
+#endif
 ssize_t __pread_chk(int fd, void *to, size_t size, off_t offset, size_t room) {
   if (size > room) abort();
   return pread(fd, to, size, offset);
