@@ -119,8 +119,11 @@ weir_status txn_session_read_cursor(txn_engine *e, int64_t deadline, weir_cursor
 
 weir_status txn_session_ready(txn_engine *e, int64_t deadline, weir_error *err) {
   weir_cursor read = {0};
-  if (e->session && e->took_over) return WEIR_OK;
-  BASE_TRY(txn_session_take_over(e, deadline, err));
+  pthread_mutex_lock(&e->hub->lock);
+  bool known = e->hub->at_known;
+  pthread_mutex_unlock(&e->hub->lock);
+  if (e->session && e->took_over && known) return WEIR_OK;
+  if (!e->session || !e->took_over) BASE_TRY(txn_session_take_over(e, deadline, err));
   BASE_TRY(txn_session_read_cursor(e, deadline, &read, err));
   return keep_cursor(e, &read, err);
 }

@@ -83,6 +83,20 @@ def test_file(weir, quick_path, form):
     assert report["contract"]["claims"] and report["passed"] >= 39
 
 
+@pytest.mark.parametrize("mode", ["mode: append", "mode: upsert\nkey: [id]"])
+def test_sqlite(weir, quick_path, monkeypatch, mode):
+    def rows():
+        with contextlib.closing(sqlite3.connect(quick_path / "out.db", timeout=30)) as db:
+            there = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 't'").fetchone()[0]
+            return db.execute("SELECT count(*) FROM t").fetchone()[0] if there else 0
+
+    monkeypatch.setenv("TMPDIR", str(quick_path))  # for the spool
+    with counted(quick_path, rows) as count:
+        report = certify(weir, "sqlite", quick_path, f"path: out.db\ntable: t\ncreate: true\n{mode}\n", count)
+    assert report["contract"]["claims"] and report["passed"] >= 40
+    assert not list(quick_path.glob("weir-conform-*"))
+
+
 @pytest.mark.parametrize("name", ["stdout", "blackhole"])
 def test_sinks_that_keep_nothing(weir, tmp_path, name):
     certify(weir, name, tmp_path)
