@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One message, one row: its value by the format, and with `metadata` what Kafka knows of it. A message without a
- * value (a tombstone) is a row without values.
+ * value (a tombstone) is a row without values. Of Arrow a message is a whole batch, or without a value none.
  */
 #include <inttypes.h>
 #include <nanoarrow/nanoarrow.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir/csv.h>
+#include <weir/ipc.h>
 #include <weir/ndjson.h>
 
 #include "kafka.h"
@@ -30,7 +31,7 @@ static const struct {
     {"_tombstone", "bool not null"},
 };
 
-typedef enum kafka_format { KAFKA_JSON, KAFKA_CSV, KAFKA_RAW } kafka_format;
+typedef enum kafka_format { KAFKA_JSON, KAFKA_CSV, KAFKA_RAW, KAFKA_ARROW } kafka_format;
 
 struct kafka_rows {
   kafka_format format;
@@ -48,6 +49,10 @@ struct kafka_rows {
 };
 
 /* ---- making ---- */
+
+static void drop(struct ArrowArray *array) {
+  if (array->release != NULL) array->release(array);
+}
 
 static weir_status no_memory(weir_error *err) {
   return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for rows");
@@ -139,7 +144,8 @@ static weir_status make_format(kafka_rows *rows, const weir_options *options,
   static const char *const csv[] = {"csv.delimiter", "csv.quote", "csv.null"};
   rows->format = strcmp(name, "json") == 0  ? KAFKA_JSON
                  : strcmp(name, "csv") == 0 ? KAFKA_CSV
-                                            : KAFKA_RAW;
+                 : strcmp(name, "raw") == 0 ? KAFKA_RAW
+                                            : KAFKA_ARROW;
   for (size_t i = 0; i < sizeof(csv) / sizeof(csv[0]); i++) {
     if (rows->format != KAFKA_CSV && weir_options_given(options, csv[i]))
       return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
@@ -153,6 +159,7 @@ static weir_status make_format(kafka_rows *rows, const weir_options *options,
                           name);
   weir_status status = make_schemas(rows, options, err);
   if (status != WEIR_OK) return status;
+  if (rows->format == KAFKA_ARROW) return WEIR_OK;
   if (rows->format == KAFKA_RAW) return make_raw(rows, err);
   if (rows->format == KAFKA_CSV) return make_csv(rows, options, sets_aside, err);
   weir_ndjson_options ndjson = {.struct_size = sizeof(ndjson),
@@ -183,10 +190,6 @@ weir_status kafka_rows_new(const weir_options *options, bool sets_aside, kafka_r
   reset(rows);
   *out = rows;
   return WEIR_OK;
-}
-
-static void drop(struct ArrowArray *array) {
-  if (array->release != NULL) array->release(array);
 }
 
 void kafka_rows_free(kafka_rows *rows) {
@@ -268,6 +271,7 @@ static weir_status feed(kafka_rows *rows, size_t *used, weir_error *err) {
 /* Rows in the decoder, those of a batch that is ready included. */
 static int64_t decoded(const kafka_rows *rows) {
   if (rows->ready != NULL) return weir_batch_rows(rows->ready);
+  if (rows->format == KAFKA_ARROW) return 0;
   return rows->csv != NULL ? weir_csv_decoder_rows(rows->csv)
                            : weir_ndjson_decoder_rows(rows->ndjson);
 }
@@ -341,6 +345,50 @@ static weir_status add_raw(kafka_rows *rows, const rd_kafka_message_t *message,
   return WEIR_OK;
 }
 
+/* A stream of exactly one batch, so that a position never lies within a message. */
+static weir_status read_arrow(kafka_rows *rows, weir_ipc_reader *reader,
+                              weir_error *err) {
+  struct ArrowArray array = {0};
+  weir_batch *batch = NULL, *more = NULL;
+  weir_status status = weir_schema_check(
+      weir_schema_arrow(rows->values), weir_schema_arrow(weir_ipc_reader_schema(reader)),
+      "the Arrow stream", err);
+  if (status == WEIR_OK) status = weir_ipc_reader_next(reader, &batch, err);
+  if (status == WEIR_OK && batch != NULL)
+    status = weir_ipc_reader_next(reader, &more, err);
+  if (status == WEIR_OK && more != NULL)
+    status = bad(err, "expected an Arrow stream of one record batch, got several");
+  if (status == WEIR_OK && batch != NULL && weir_batch_rows(batch) > 0) {
+    status = weir_batch_export(batch, &array, err);
+    if (status == WEIR_OK)
+      status = weir_batch_new(rows->values, &array, &rows->ready, err);
+  }
+  drop(&array);
+  weir_batch_unref(batch);
+  weir_batch_unref(more);
+  return status;
+}
+
+static weir_status add_arrow(kafka_rows *rows, const rd_kafka_message_t *message,
+                             bool *taken, weir_error *err) {
+  weir_bytes bytes = {0};
+  weir_ipc_reader *reader = NULL;
+  *taken = rows->count == 0;
+  if (rows->count > 0 || message->payload == NULL) return WEIR_OK;
+  weir_status status = weir_bytes_copy(&bytes, message->payload, message->len, err);
+  if (status == WEIR_OK)
+    status = weir_ipc_reader_open_bytes(&bytes, "the value", NULL, &reader, err);
+  if (status == WEIR_OK) status = read_arrow(rows, reader, err);
+  weir_ipc_reader_free(reader);
+  weir_bytes_release(&bytes);
+  if (status == WEIR_OK || status == WEIR_E_NOMEM) return status;
+  if (err != NULL) {
+    err->code = WEIR_E_BAD_DATA;
+    err->flags = WEIR_ERR_BAD_DATA;
+  }
+  return WEIR_E_BAD_DATA;
+}
+
 /* ---- metadata ---- */
 
 static weir_status check_headers(const rd_kafka_message_t *message, weir_error *err) {
@@ -403,14 +451,16 @@ weir_status kafka_rows_add(kafka_rows *rows, const rd_kafka_message_t *message,
   bool now = true;
   weir_status status = rows->with_meta ? check_headers(message, err) : WEIR_OK;
   if (status == WEIR_OK)
-    status = rows->format == KAFKA_RAW ? add_raw(rows, message, err)
-                                       : add_line(rows, message, &now, err);
-  if (status == WEIR_OK && now && rows->with_meta &&
-      add_meta(rows, message) != NANOARROW_OK)
-    status = no_memory(err);
+    status = rows->format == KAFKA_RAW     ? add_raw(rows, message, err)
+             : rows->format == KAFKA_ARROW ? add_arrow(rows, message, &now, err)
+                                           : add_line(rows, message, &now, err);
+  int64_t n = rows->format != KAFKA_ARROW ? 1 : decoded(rows);
+  for (int64_t i = 0; i < n && status == WEIR_OK && now && rows->with_meta; i++) {
+    if (add_meta(rows, message) != NANOARROW_OK) status = no_memory(err);
+  }
   if (status != WEIR_OK) return status;
   if (now) {
-    rows->count++;
+    rows->count += n;
     rows->bytes += message->len + message->key_len;
   }
   *taken = now;

@@ -26,10 +26,9 @@ static const weir_option options[] = {
      "before them, for people's tools; weir itself goes by its own store. Nobody may be "
      "a "
      "member of it"},
-    {"format", WEIR_OPT_ENUM, 0, "json", 0, 0, "json|csv|raw",
-     "of a message's value: json (one object), csv (one record without header) or raw "
-     "(one "
-     "column of bytes)"},
+    {"format", WEIR_OPT_ENUM, 0, "json", 0, 0, "json|csv|raw|arrow",
+     "of a message's value: json (one object), csv (one record without header), raw (one "
+     "column of bytes) or arrow (an IPC stream of one record batch)"},
     {"schema", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
      "mapping column: type; keys of a JSON object that it leaves out are ignored. With "
      "raw "

@@ -14,6 +14,7 @@
 
 #include <librdkafka/rdkafka_mock.h>
 
+#include <weir/ipc.h>
 #include "../../connectors/kafka/kafka.h"
 #include "support/rows.h"
 #include "support/sources.h"
@@ -138,6 +139,102 @@ static void test_csv(void **state) {
   expect(settings,
          "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":\"b\\nc\"}\n"
          "{\"id\":null,\"name\":null}\n{\"id\":3,\"name\":null}\n");
+}
+
+typedef struct stream {
+  uint8_t data[8192];
+  size_t size;
+} stream;
+
+static weir_status write_stream(void *ctx, const void *data, size_t size,
+                                weir_error *err) {
+  stream *s = ctx;
+  (void)err;
+  assert_true(size <= sizeof(s->data) - s->size);
+  memcpy(s->data + s->size, data, size);
+  s->size += size;
+  return WEIR_OK;
+}
+
+/* A stream of `batches` batches of two rows each. */
+static void produce_arrow(cluster *c, const char *topic, int64_t first, int batches) {
+  static const char *const names[] = {"id"}, *const types[] = {"int64"};
+  stream s = {0};
+  weir_ipc_writer_options options = {.struct_size = sizeof(options)};
+  weir_ipc_writer *writer = NULL;
+  weir_schema *schema = NULL;
+  assert_int_equal(weir_schema_from_types(names, types, 1, &schema, NULL), WEIR_OK);
+  assert_int_equal(weir_ipc_writer_new(schema, &options, write_stream, &s, &writer, NULL),
+                   WEIR_OK);
+  for (int i = 0; i < batches; i++) {
+    char text[64];
+    int64_t id = first + 2 * i;
+    snprintf(text, sizeof(text), "{\"id\":%lld}\n{\"id\":%lld}\n", (long long)id,
+             (long long)id + 1);
+    weir_batch *batch = rows_batch(schema, text);
+    assert_int_equal(weir_ipc_writer_write(writer, batch, NULL), WEIR_OK);
+    weir_batch_unref(batch);
+  }
+  assert_int_equal(weir_ipc_writer_finish(writer, NULL), WEIR_OK);
+  weir_ipc_writer_free(writer);
+  weir_schema_unref(schema);
+  rd_kafka_resp_err_t code =
+      rd_kafka_producev(c->producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
+                        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                        RD_KAFKA_V_VALUE(s.data, s.size), RD_KAFKA_V_END);
+  assert_int_equal(code, 0);
+  assert_int_equal(rd_kafka_flush(c->producer, 60000), 0);
+}
+
+static void expect_bad(const char *const *settings, const char *words) {
+  opened_source s = sources_open(OPS, settings, NULL);
+  weir_batch *batch = NULL;
+  int32_t what = 0;
+  weir_error err = {0};
+  assert_int_equal(s.source.ops->read(&s.source, NULL, &what, &batch, &err),
+                   WEIR_E_BAD_DATA);
+  if (strstr(err.message, words) == NULL) fail_msg("%s", err.message);
+  sources_close(&s);
+}
+
+static void test_arrow(void **state) {
+  cluster *c = *state;
+  make_topic(c, "arrow", 1);
+  produce_arrow(c, "arrow", 1, 1);
+  produce(c, "arrow", 0, NULL, absent);
+  produce_arrow(c, "arrow", 0, 0);
+  produce_arrow(c, "arrow", 3, 1);
+  const char *const settings[] = {"brokers",     c->brokers, "topics",    "arrow",
+                                  "format",      "arrow",    "schema.id", "int64",
+                                  "stop_at_end", "true",     NULL};
+  expect(settings, "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}\n");
+  const char *const more[] = {"brokers",     c->brokers,  "topics", "arrow",    "format",
+                              "arrow",       "schema.id", "int64",  "metadata", "true",
+                              "stop_at_end", "true",      NULL};
+  char *text = read_once(more);
+  assert_non_null(strstr(text,
+                         "{\"id\":2,\"_topic\":\"arrow\",\"_partition\":0,"
+                         "\"_offset\":0,"));
+  assert_non_null(strstr(text,
+                         "{\"id\":4,\"_topic\":\"arrow\",\"_partition\":0,"
+                         "\"_offset\":3,"));
+  free(text);
+  static const struct {
+    const char *topic, *type, *words;
+  } cases[] = {{"arrow-two", "int64", "got several"},
+               {"arrow-type", "utf8", "int64"},
+               {"arrow-junk", "int64", "offset 0: "}};
+  for (int i = 0; i < 3; i++) {
+    make_topic(c, cases[i].topic, 1);
+    if (i == 2)
+      produce(c, cases[i].topic, 0, NULL, "junk");
+    else
+      produce_arrow(c, cases[i].topic, 1, i == 0 ? 2 : 1);
+    const char *const bad[] = {"brokers",      c->brokers,    "topics",
+                               cases[i].topic, "format",      "arrow",
+                               "schema.id",    cases[i].type, NULL};
+    expect_bad(bad, cases[i].words);
+  }
 }
 
 /* The rows before it are delivered, and the error tells where it lies; then and after each seek. */
@@ -386,6 +483,7 @@ int main(void) {
       cmocka_unit_test(test_json),
       cmocka_unit_test(test_metadata),
       cmocka_unit_test(test_csv),
+      cmocka_unit_test(test_arrow),
       cmocka_unit_test(test_bad_values_tell_where),
       cmocka_unit_test(test_bad_values_are_set_aside),
       cmocka_unit_test(test_positions),
