@@ -28,6 +28,7 @@ static weir_status parquet_configure(const weir_options *options,
                                      file_encoder_config *config, weir_error *err) {
   weir_parquet_options *p = &config->parquet;
   const char *compression = weir_options_string(options, "compression");
+  p->struct_size = sizeof(*p);
   weir_parquet_options_init(p);
   weir_status status = weir_parquet_codec_parse(compression, &p->codec, &p->level, err);
   if (status) {
@@ -41,18 +42,18 @@ static weir_status parquet_configure(const weir_options *options,
   return configure_bloom_filter(options, config, err);
 }
 
+/* Asks the writer for the filters; without one, whether it could have them. */
 static weir_status ask_bloom_filters(const file_encoder_config *config,
+                                     const weir_schema *schema,
                                      weir_parquet_writer *writer, weir_error *err) {
   const char *name = config->bloom_filter.names;
   for (size_t i = 0; i < config->bloom_filter.n; i++, name += strlen(name) + 1) {
-    weir_status status = weir_parquet_writer_bloom_filter(writer, name, err);
+    weir_status status =
+        writer != NULL
+            ? weir_parquet_writer_bloom_filter(writer, name, err)
+            : weir_parquet_bloom_filter_check(weir_schema_arrow(schema), name, err);
     if (status) return weir_error_prefix(err, status, "bloom_filter");
   }
-  return WEIR_OK;
-}
-
-static weir_status discard(void *ctx, const void *data, size_t size, weir_error *err) {
-  (void)ctx, (void)data, (void)size, (void)err;
   return WEIR_OK;
 }
 
@@ -63,7 +64,7 @@ static weir_status parquet_create(const file_encoder_config *config, weir_schema
   weir_status status =
       weir_parquet_writer_new(schema, &config->parquet, out, ctx, &writer, err);
   if (status) return status;
-  status = ask_bloom_filters(config, writer, err);
+  status = ask_bloom_filters(config, schema, writer, err);
   if (status) {
     weir_parquet_writer_free(writer);
     return status;
@@ -79,11 +80,7 @@ static void parquet_free(void *state) {
 static weir_status parquet_check(const file_encoder_config *config, weir_schema *schema,
                                  weir_error *err) {
   weir_status status = weir_parquet_schema_check(weir_schema_arrow(schema), err);
-  if (status || config->bloom_filter.n == 0) return status;
-  void *state = NULL;
-  status = parquet_create(config, schema, discard, NULL, &state, err);
-  parquet_free(state);
-  return status;
+  return status ? status : ask_bloom_filters(config, schema, NULL, err);
 }
 
 static weir_status parquet_write(void *state, weir_batch *batch, weir_error *err) {

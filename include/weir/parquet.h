@@ -11,6 +11,8 @@
  * Dictionary-typed columns keep their dictionary. The Arrow schema is kept in the key-value metadata
  * under "ARROW:schema", so that Arrow readers give back the types that Parquet itself does not have.
  *
+ * A field's metadata "PARQUET:field_id", a decimal number, becomes the id of its schema element.
+ *
  * Nested columns are written as LogicalTypes.md has them: lists of any kind with `list` and `element`,
  * maps with `key_value`, `key` and `value`. A page begins with a record. List views come back as lists and
  * run-end encoded columns as their values; intervals are Parquet's INTERVAL, so they must not be negative
@@ -78,7 +80,8 @@ typedef struct weir_parquet_writer weir_parquet_writer;
 typedef weir_status (*weir_parquet_write)(void *ctx, const void *data, size_t size,
                                           weir_error *err);
 
-/* Fills in the defaults: zstd at level 1, compatible, fast, one thread. */
+/* Fills in the defaults: zstd at level 1, compatible, fast, one thread. struct_size is set before the call,
+ * and no byte beyond it is written. */
 WEIR_API void weir_parquet_options_init(weir_parquet_options *options);
 
 /* "zstd", "zstd(3)", "snappy", "lz4", "gzip", "gzip(9)", "none". Anything else, "brotli" and "lzo"
@@ -90,6 +93,11 @@ WEIR_API weir_status weir_parquet_codec_parse(const char *text, int32_t *codec,
  * first column that cannot, its type, and err->column set. No I/O. */
 WEIR_API weir_status weir_parquet_schema_check(const struct ArrowSchema *schema,
                                                weir_error *err);
+
+/* Whether weir_parquet_writer_bloom_filter would take the column of such a schema; refuses as it does. No
+ * I/O. */
+WEIR_API weir_status weir_parquet_bloom_filter_check(const struct ArrowSchema *schema,
+                                                     const char *column, weir_error *err);
 
 /* Begins a file: checks schema and options, writes the leading magic bytes. Keeps a reference to
  * `schema` and the callback, but not `options`. */

@@ -193,11 +193,36 @@ static weir_status add_kind(schema_walk *walk, const arrow_node *node, bool null
   }
 }
 
+/* The metadata "PARQUET:field_id" of a field, as Arrow has it, becomes its element's id. */
+static weir_status keep_field_id(schema_walk *walk, const arrow_node *field, size_t at) {
+  struct ArrowStringView value = {0};
+  if (field->schema->metadata == NULL) return WEIR_OK;
+  ArrowMetadataGetValue(field->schema->metadata, ArrowCharView("PARQUET:field_id"),
+                        &value);
+  if (value.data == NULL) return WEIR_OK;
+  int64_t id = 0;
+  for (int64_t i = 0; i < value.size_bytes; i++) {
+    char c = value.data[i];
+    id = c >= '0' && c <= '9' && id <= INT32_MAX ? id * 10 + (c - '0') : INT64_MAX / 16;
+  }
+  if (value.size_bytes == 0 || id > INT32_MAX) {
+    return refuse(walk, field,
+                  "its metadata PARQUET:field_id is not a number from 0 to 2147483647");
+  }
+  parquet_schema_element *elements =
+      (parquet_schema_element *)(void *)walk->schema->elements.data;
+  THRIFT_SET(&elements[at], 9);
+  elements[at].field_id = (int32_t)id;
+  return WEIR_OK;
+}
+
 /* A field and what is in it. Run-end encoded values stand for themselves: nullability is the field's,
  * nulls are among the values. */
 static weir_status add_field(schema_walk *walk, const arrow_node *node,
                              thrift_binary name, bool nullable) {
+  const arrow_node *field = node;
   size_t steps = walk->n_steps;
+  size_t element = walk->schema->elements.size / sizeof(parquet_schema_element);
   walk->names[walk->n_names++] = name;
   while (node->layout == ARROW_RUN_ENDS) {
     walk->steps[walk->n_steps++] = (level_step){.node = node};
@@ -208,6 +233,7 @@ static weir_status add_field(schema_walk *walk, const arrow_node *node,
   uint8_t more = nullable && !leaf ? 1 : 0;
   walk->def = (uint8_t)(walk->def + more);
   weir_status status = add_kind(walk, node, nullable);
+  if (status == WEIR_OK) status = keep_field_id(walk, field, element);
   walk->def = (uint8_t)(walk->def - more);
   walk->n_names--;
   walk->n_steps = steps;

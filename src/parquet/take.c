@@ -425,37 +425,77 @@ weir_status take_slots(const parquet_leaf *leaf, const struct ArrowArray *array,
   return take_valid_slots(leaf, array, start, scratch, out, err);
 }
 
-weir_status take_indices(const parquet_leaf *leaf, const struct ArrowArray *array,
-                         size_t start, size_t length, take_scratch *scratch,
-                         parquet_piece *out, weir_error *err) {
-  *out = (parquet_piece){.rows = length, .levels = length};
-  const struct ArrowArray *dictionary = array->dictionary;
-  BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
-  BASE_TRY(parquet_reserve(&scratch->indices, (length + 8) * sizeof(uint32_t), err));
-  BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
-  uint32_t *rows = (uint32_t *)(void *)scratch->indices.data;
-  size_t first = (size_t)array->offset + start;
-  const uint8_t *holes = take_may_have_nulls(dictionary) ? dictionary->buffers[0] : NULL;
-  bool typeless = leaf->take == TAKE_NOTHING;
-  if ((holes != NULL || typeless) && out->valid == NULL) {
-    memset(scratch->valid.data, 0, length / 8 + 16);
-    bits_set(scratch->valid.data, 0, length);
-    out->valid = scratch->valid.data;
+WIDEN(widen_index8, uint8_t, uint32_t, in[i])
+WIDEN(widen_index16, uint16_t, uint32_t, in[i])
+WIDEN(widen_index64, uint64_t, uint32_t, in[i])
+
+/* The indices of all slots, whatever those of null slots hold. */
+static void all_indices(const parquet_leaf *leaf, const uint8_t *indices, size_t first,
+                        size_t n, uint32_t *out) {
+  switch (leaf->node->storage) {
+    case NANOARROW_TYPE_INT8:
+    case NANOARROW_TYPE_UINT8:
+      widen_index8(indices + first, n, out);
+      break;
+    case NANOARROW_TYPE_INT16:
+    case NANOARROW_TYPE_UINT16:
+      widen_index16((const uint16_t *)(const void *)indices + first, n, out);
+      break;
+    case NANOARROW_TYPE_INT32:
+    case NANOARROW_TYPE_UINT32:
+      if (n > 0) memcpy(out, indices + first * 4, n * 4);
+      break;
+    default:
+      widen_index64((const uint64_t *)(const void *)indices + first, n, out);
   }
-  uint8_t *valid = scratch->valid.data;
+}
+
+/* Drops the slots whose row of the dictionary is null. */
+static size_t drop_holes(const parquet_leaf *leaf, const struct ArrowArray *array,
+                         size_t first, size_t length, bool all_valid, uint8_t *valid,
+                         uint32_t *rows) {
+  const struct ArrowArray *dictionary = array->dictionary;
+  const uint8_t *holes = take_may_have_nulls(dictionary) ? dictionary->buffers[0] : NULL;
   size_t count = 0;
+  if (all_valid) {
+    memset(valid, 0, length / 8 + 16);
+    bits_set(valid, 0, length);
+  }
   for (size_t i = 0; i < length; i++) {
-    if (out->valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
+    if ((valid[i / 8] >> (i % 8) & 1) == 0) continue;
     size_t row = index_at(leaf, array, first + i),
            slot = row + (size_t)dictionary->offset;
-    if (typeless || (holes != NULL && (holes[slot / 8] >> (slot % 8) & 1) == 0)) {
+    if (holes == NULL || (holes[slot / 8] >> (slot % 8) & 1) == 0) {
       valid[i / 8] &= (uint8_t)~(1u << (i % 8));
       continue;
     }
     rows[count++] = (uint32_t)row;
   }
-  out->nulls = length - count;
-  if (out->nulls == 0) out->valid = NULL;
+  return count;
+}
+
+weir_status take_indices(const parquet_leaf *leaf, const struct ArrowArray *array,
+                         size_t start, size_t length, take_scratch *scratch,
+                         parquet_piece *out, weir_error *err) {
+  *out = (parquet_piece){.rows = length, .levels = length};
+  BASE_TRY(take_valid(array, start, length, &scratch->valid, out, err));
+  BASE_TRY(parquet_reserve(&scratch->indices, (length + 8) * sizeof(uint32_t), err));
+  BASE_TRY(parquet_reserve(&scratch->valid, length / 8 + 16, err));
+  BASE_TRY(parquet_reserve(&scratch->raw, length * sizeof(uint32_t), err));
+  uint32_t *rows = (uint32_t *)(void *)scratch->indices.data;
+  size_t first = (size_t)array->offset + start, count = length - out->nulls;
+  if (take_may_have_nulls(array->dictionary) || leaf->take == TAKE_NOTHING) {
+    count = drop_holes(leaf, array, first, length, out->valid == NULL,
+                       scratch->valid.data, rows);
+    out->nulls = length - count;
+    out->valid = out->nulls > 0 ? scratch->valid.data : NULL;
+  } else if (out->valid == NULL) {
+    all_indices(leaf, array->buffers[1], first, length, rows);
+  } else {
+    uint32_t *all = (uint32_t *)(void *)scratch->raw.data;
+    all_indices(leaf, array->buffers[1], first, length, all);
+    bits_compact(all, sizeof(*all), out->valid, length, rows);
+  }
   out->values = (parquet_values){scratch->indices.data, NULL, count};
   return WEIR_OK;
 }

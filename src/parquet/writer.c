@@ -19,6 +19,7 @@ static const char magic[4] = {'P', 'A', 'R', '1'};
 /* The options as this library knows them, from a caller's struct of any age. */
 static weir_status read_options(const weir_parquet_options *given,
                                 weir_parquet_options *out, weir_error *err) {
+  out->struct_size = sizeof(*out);
   weir_parquet_options_init(out);
   if (given != NULL) {
     if (given->struct_size < sizeof(given->struct_size)) {
@@ -52,8 +53,10 @@ static weir_status read_options(const weir_parquet_options *given,
 }
 
 void weir_parquet_options_init(weir_parquet_options *options) {
-  *options =
-      (weir_parquet_options){.struct_size = sizeof(*options), .codec = WEIR_PARQUET_ZSTD};
+  weir_parquet_options known = {.struct_size = options->struct_size,
+                                .codec = WEIR_PARQUET_ZSTD};
+  size_t size = options->struct_size;
+  memcpy(options, &known, size < sizeof(known) ? size : sizeof(known));
 }
 
 /* A chunk of a row group that has been written. */
@@ -90,7 +93,7 @@ struct weir_parquet_writer {
   base_buf groups;     /* written_group */
   base_buf chunks;     /* written_chunk, n_columns of each group */
   base_buf bounds;     /* bytes of chunks' statistics */
-  base_buf bloom;      /* a chunk's Bloom filter */
+  base_buf blooms;     /* Bloom filters of the row group's chunks */
   base_buf indexes;    /* encoded column and offset indexes */
   base_buf metadata;   /* keys and values: each with a NUL */
   size_t *metadata_at; /* 2 * n: where key and value begin; SIZE_MAX: no value */
@@ -174,26 +177,33 @@ weir_status weir_parquet_writer_new(weir_schema *schema,
   return WEIR_OK;
 }
 
+/* The leaf of the column with that name, if it can have a filter. */
+static weir_status find_bloom_column(const arrow_node *root, const parquet_leaf *leaves,
+                                     size_t n, const char *name, size_t *out,
+                                     weir_error *err) {
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(root->children[leaves[i].column].schema->name, name) != 0) continue;
+    const char *why = bloom_refusal(&leaves[i]);
+    *out = i;
+    if (why == NULL) return WEIR_OK;
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "column '%s' cannot have a Bloom filter: %s", name, why);
+  }
+  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                        "there is no column '%s' for a Bloom filter", name);
+}
+
 weir_status weir_parquet_writer_bloom_filter(weir_parquet_writer *w, const char *name,
                                              weir_error *err) {
   if (w->rows > 0 || w->broken || w->finished) {
     return weir_error_set(err, WEIR_E_INVALID_STATE, 0,
                           "Parquet writer: Bloom filters are asked for before rows");
   }
-  const arrow_node *root = arrow_schema_root(w->schema);
-  for (size_t i = 0; i < w->n_columns; i++) {
-    const parquet_leaf *leaf = &w->leaves[i];
-    if (strcmp(root->children[leaf->column].schema->name, name) != 0) continue;
-    const char *why = bloom_refusal(leaf);
-    if (why == NULL) {
-      w->columns[i].bloom = true;
-      return WEIR_OK;
-    }
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "column '%s' cannot have a Bloom filter: %s", name, why);
-  }
-  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                        "there is no column '%s' for a Bloom filter", name);
+  size_t column = 0;
+  BASE_TRY(find_bloom_column(arrow_schema_root(w->schema), w->leaves, w->n_columns, name,
+                             &column, err));
+  w->columns[column].bloom = true;
+  return WEIR_OK;
 }
 
 void weir_parquet_writer_free(weir_parquet_writer *w) {
@@ -206,7 +216,7 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
   base_buf_done(&w->groups);
   base_buf_done(&w->chunks);
   base_buf_done(&w->bounds);
-  base_buf_done(&w->bloom);
+  base_buf_done(&w->blooms);
   base_buf_done(&w->indexes);
   base_buf_done(&w->metadata);
   free(w->metadata_at);
@@ -216,14 +226,31 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
   free(w);
 }
 
-weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err) {
+/* With a name: whether that column can have a Bloom filter. */
+static weir_status check_schema(const struct ArrowSchema *schema, const char *bloom,
+                                weir_error *err) {
   weir_schema *copy = NULL;
   BASE_TRY(weir_schema_copy(schema, &copy, err));
   parquet_schema elements = {0};
-  weir_status status = parquet_schema_init(&elements, arrow_schema_root(copy), err);
+  const arrow_node *root = arrow_schema_root(copy);
+  weir_status status = parquet_schema_init(&elements, root, err);
+  if (status == WEIR_OK && bloom != NULL) {
+    size_t n = 0, column = 0;
+    const parquet_leaf *leaves = parquet_schema_leaves(&elements, &n);
+    status = find_bloom_column(root, leaves, n, bloom, &column, err);
+  }
   parquet_schema_done(&elements);
   weir_schema_unref(copy);
   return status;
+}
+
+weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err) {
+  return check_schema(schema, NULL, err);
+}
+
+weir_status weir_parquet_bloom_filter_check(const struct ArrowSchema *schema,
+                                            const char *column, weir_error *err) {
+  return check_schema(schema, column, err);
 }
 
 /* ---- row groups ------------------------------------------------------------------------------- */
@@ -278,20 +305,24 @@ static weir_status write_chunk(weir_parquet_writer *w, parquet_column *column,
   return WEIR_OK;
 }
 
+/* Gathers a finished chunk's filter. */
+static weir_status keep_bloom(weir_parquet_writer *w, parquet_column *column,
+                              weir_error *err) {
+  written_chunk *chunk = (written_chunk *)(void *)(w->chunks.data + w->chunks.size) - 1;
+  chunk->bloom_at = w->blooms.size;
+  BASE_TRY(column_put_bloom(column, &w->blooms, err));
+  chunk->bloom_size = w->blooms.size - chunk->bloom_at;
+  return WEIR_OK;
+}
+
 /* BloomFilter.md, "File Format": between row groups, or before the indexes at the end. */
 static weir_status write_blooms(weir_parquet_writer *w, weir_error *err) {
   written_chunk *chunks = (written_chunk *)(void *)w->chunks.data;
   chunks += w->chunks.size / sizeof(*chunks) - w->n_columns;
-  for (size_t i = 0; i < w->n_columns; i++) {
-    if (!w->columns[i].bloom) continue;
-    base_buf_clear(&w->bloom);
-    BASE_TRY(column_put_bloom(&w->columns[i], &w->bloom, err));
-    chunks[i].bloom_at = w->written;
-    chunks[i].bloom_size = w->bloom.size;
-    BASE_TRY(put(w, w->bloom.data, w->bloom.size, err));
-    column_clear(&w->columns[i], &w->context);
-  }
-  return WEIR_OK;
+  for (size_t i = 0; i < w->n_columns; i++) chunks[i].bloom_at += w->written;
+  weir_status status = put(w, w->blooms.data, w->blooms.size, err);
+  base_buf_clear(&w->blooms);
+  return status;
 }
 
 static weir_status write_group(weir_parquet_writer *w, weir_error *err) {
@@ -302,7 +333,8 @@ static weir_status write_group(weir_parquet_writer *w, weir_error *err) {
     BASE_TRY(column_finish(column, &w->context, err));
     group.plain_size += column->plain_bytes;
     BASE_TRY(write_chunk(w, column, err));
-    if (!column->bloom) column_clear(column, &w->context);
+    BASE_TRY(keep_bloom(w, column, err));
+    column_clear(column, &w->context);
   }
   group.size = w->written - group.offset;
   BASE_TRY(write_blooms(w, err));

@@ -226,3 +226,23 @@ def same_everywhere(table, path, data):
     assert read(data).equals(table)
     assert through_duckdb(path, "t")["t"].to_pylist() == table["t"].to_pylist()
     assert polars.read_parquet(path)["t"].to_list() == table["t"].to_pylist()
+
+
+def test_field_ids(tmp_path):
+    def with_id(name, kind, number):
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number), "other": "x"})
+
+    schema = pa.schema([
+        with_id("a", pa.int64(), 0),
+        pa.field("b", pa.string()),
+        with_id("c", pa.struct([with_id("d", pa.int32(), 2147483647), pa.field("e", pa.bool_())]), 7),
+        with_id("f", pa.list_(with_id("element", pa.string(), 9)), 8),
+        with_id("g", pa.dictionary(pa.int32(), pa.string()), 12),
+    ])
+    write_table(pa.table([[], [], [], [], []], schema=schema), tmp_path / "x.parquet")
+    rows = duckdb.sql(f"select name, field_id from parquet_schema('{tmp_path}/x.parquet')").fetchall()
+    assert rows == [("schema", None), ("a", 0), ("b", None), ("c", 7), ("d", 2147483647), ("e", None), ("f", 8),
+                    ("list", None), ("element", 9), ("g", 12)]
+    for wrong in ("", "x", "-1", "2147483648", "1" * 40):
+        with pytest.raises(WeirError, match="'a'.*PARQUET:field_id is not a number"):
+            Writer(pa.schema([with_id("a", pa.int64(), wrong)]))

@@ -135,7 +135,7 @@ class Writer:
             return 0
 
         self._write = WRITE(callback or collect)
-        given = Options()
+        given = Options(ctypes.sizeof(Options))
         LIB.weir_parquet_options_init(ctypes.byref(given))
         given.codec = CODECS[codec]
         pairs = [KeyValue(k.encode(), None if v is None else v.encode()) for k, v in metadata]

@@ -94,6 +94,7 @@ static file write_file(weir_batch *batch, int32_t codec, uint64_t group_rows) {
   weir_parquet_writer *writer = NULL;
   weir_error err = {0};
   base_buf out = {0};
+  options.struct_size = sizeof(options);
   weir_parquet_options_init(&options);
   options.codec = codec;
   options.row_group_rows = group_rows;
@@ -277,8 +278,30 @@ static void test_delta(void **state) {
   }
 }
 
+/* A caller's struct may be shorter than the library's, or longer. */
+static void test_options_of_any_age(void **unused) {
+  (void)unused;
+  struct {
+    weir_parquet_options options;
+    uint8_t later[8];
+  } room;
+  memset(&room, 0xaa, sizeof(room));
+  room.options.struct_size = offsetof(weir_parquet_options, encodings);
+  weir_parquet_options_init(&room.options);
+  assert_int_equal(room.options.struct_size, offsetof(weir_parquet_options, encodings));
+  assert_int_equal(room.options.codec, WEIR_PARQUET_ZSTD);
+  assert_int_equal(room.options.level, 0);
+  assert_int_equal(room.options.encodings, (int32_t)0xaaaaaaaa);
+  room.options.struct_size = sizeof(room);
+  weir_parquet_options_init(&room.options);
+  assert_int_equal(room.options.encodings, WEIR_PARQUET_COMPATIBLE);
+  assert_int_equal(room.options.n_metadata, 0);
+  assert_int_equal(room.later[0], 0xaa);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options_of_any_age),
       cmocka_unit_test(test_hybrid),
       cmocka_unit_test(test_delta),
       cmocka_unit_test(test_round_trip),
