@@ -166,10 +166,42 @@ static weir_status compare_with(file_item *copy, file_item *name, file_verdict *
   return status;
 }
 
+static file_item *find_marked(const file_scan *scan, uint64_t mark, uint64_t device,
+                              bool *missed) {
+  const file_index *now = &scan->inodes, *known = &scan->known_inodes;
+  size_t i = file_index_find(now, mark, device), k = file_index_find(known, mark, device);
+  *missed = false;
+  if (file_index_has(now, i, mark, device)) return &scan->now.items[now->entries[i].at];
+  for (; file_index_has(known, k, mark, device); k++) {
+    const file_known *one = &scan->known[known->entries[k].at];
+    *missed |= !one->taken && !one->gone;
+  }
+  return NULL;
+}
+
+/* What was a copy stays one until the file that it is a copy of was looked at and is another. */
+static weir_status keep_copy(file_scan *scan, file_item *item, weir_error *err) {
+  const file_item *known =
+      item->seen.match ? scan->known[item->seen.match - 1].item : NULL;
+  file_verdict verdict = FILE_DIFFERENT;
+  bool missed = false;
+  if (known == NULL || !(known->progress.flags & FILE_COPY)) return WEIR_OK;
+  file_item *other = find_marked(scan, known->progress.row, item->device, &missed);
+  if (other != NULL && other != item && !other->seen.other) {
+    weir_status status = compare_with(item, other, &verdict, err);
+    if (status != WEIR_OK) return status;
+  }
+  if (verdict != FILE_DOUBT && !missed) return WEIR_OK;
+  item->progress = known->progress;
+  if (other != NULL && other->progress.covered == 0) other->seen.wait = true;
+  return WEIR_OK;
+}
+
 /* Compares a fresh file with those whose rotation it may be. */
 static weir_status hold(file_scan *scan, file_item *item, weir_error *err) {
   char name[PATH_ROOM];
-  weir_status status = WEIR_OK;
+  weir_status status = keep_copy(scan, item, err);
+  if (status != WEIR_OK || item->progress.flags & FILE_COPY) return status;
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));) {
     uint32_t hash = file_name_hash(name);
     bool known = false;

@@ -340,10 +340,13 @@ static weir_status lose(const file_scan *scan, const file_item *item, const char
   return WEIR_OK;
 }
 
-/* A rotation that is overwritten by the next one, as `cp app.log app.log.1` does. */
+/* A rotation that is overwritten by the next one, as `cp app.log app.log.1` does. What was cut under another name and
+ * renamed looks the same. */
 static bool is_overwritten(const file_scan *scan, const file_item *item) {
   char name[PATH_ROOM];
-  if (!(scan->known[item->seen.match - 1].item->progress.flags & FILE_DONE)) return false;
+  const file_item *known = scan->known[item->seen.match - 1].item;
+  if (!(known->progress.flags & FILE_DONE) || known->name != file_name_hash(item->path))
+    return false;
   for (size_t place = 0; file_rotated_from(item->path, &place, name, sizeof(name));)
     if (file_index_holds(&scan->names, file_name_hash(name), 0)) return true;
   return false;
@@ -365,20 +368,29 @@ static weir_status find_copy(file_scan *scan, const file_item *item, file_verdic
   return status;
 }
 
+/* Whether a rotation that was overwritten, and has not begun again yet, may be the copy. */
+static bool may_come(const file_scan *scan, const file_item *item) {
+  uint32_t name = scan->known[item->seen.match - 1].item->name;
+  for (size_t i = file_index_find(&scan->rotated, name, 0);
+       file_index_has(&scan->rotated, i, name, 0); i++) {
+    const file_item *other = &scan->now.items[scan->rotated.entries[i].at];
+    if (other->seen.state == FILE_KEPT && other->seen.wait && other->seen.match != 0 &&
+        is_overwritten(scan, other))
+      return true;
+  }
+  return false;
+}
+
 /* Files whose bytes were replaced: another one goes on for them, and they begin anew. */
 static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
   const file_item *known = scan->known[item->seen.match - 1].item;
   file_verdict verdict = FILE_DIFFERENT;
   weir_status status = find_copy(scan, item, &verdict, err);
   if (status != WEIR_OK) return status;
-  bool found = verdict == FILE_SAME, overwritten = !found && is_overwritten(scan, item);
-  /* What was renamed after it was cut looks the same, and the scan may have missed its copy; of a file of an
-   * earlier run nobody knows whether it waited for one. */
-  bool in_place = overwritten && verdict != FILE_DOUBT && known->path != NULL &&
-                  file_name_hash(item->path) == known->name && known->seen.absent == 0 &&
-                  known->seen.unheld == 0;
+  bool found = verdict == FILE_SAME, overwritten = is_overwritten(scan, item);
+  if (!found && !overwritten && may_come(scan, item)) verdict = FILE_DOUBT;
   item->seen.unheld = known->seen.unheld + (verdict != FILE_DOUBT);
-  if (!found && !in_place && item->seen.unheld < FILE_ABSENT_MAX) {
+  if (!found && item->seen.unheld < FILE_ABSENT_MAX) {
     item->seen.wait = true;
     item->seen.state = FILE_KEPT;
     item->progress = known->progress;
@@ -398,11 +410,27 @@ static weir_status replace(file_scan *scan, file_item *item, weir_error *err) {
   return WEIR_OK;
 }
 
+static int longest_first(const void *a, const void *b) {
+  const file_item *const *x = a, *const *y = b;
+  size_t length[2] = {strlen((*x)->path), strlen((*y)->path)};
+  if (length[0] != length[1]) return length[0] > length[1] ? -1 : 1;
+  return *x < *y ? -1 : *x > *y;
+}
+
+/* A rotation's name is longer than its log's: one that was overwritten may be the copy of a log that was cut, and
+ * begins again before that is looked for. */
 static weir_status replace_all(file_scan *scan, weir_error *err) {
+  file_item **lost = calloc(scan->now.n + 1, sizeof(*lost));
   weir_status status = WEIR_OK;
-  for (size_t i = 0; status == WEIR_OK && i < scan->now.n; i++)
-    if (scan->now.items[i].seen.state == FILE_LOST)
-      status = replace(scan, &scan->now.items[i], err);
+  size_t n = 0;
+  if (lost == NULL)
+    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for %zu files", scan->now.n);
+  for (size_t i = 0; i < scan->now.n; i++)
+    if (scan->now.items[i].seen.state == FILE_LOST) lost[n++] = &scan->now.items[i];
+  if (n > 1) qsort(lost, n, sizeof(*lost), longest_first);
+  for (size_t i = 0; status == WEIR_OK && i < n; i++)
+    status = replace(scan, lost[i], err);
+  free(lost);
   return status;
 }
 

@@ -393,6 +393,9 @@ static void test_copy_over_the_last(void **state) {
     copy("app.log", "app.log.1");
     cut("app.log");
     scan();
+    if (i) check_more(""); /* app.log may have been cut, and renamed */
+    if (i == 2) restart();
+    if (i) scan_long();
     check_more(i ? "app.log.1@0" : "app.log.1@3");
     deliver("app.log.1", 0);
     scan();
@@ -439,6 +442,41 @@ static void test_copy_before_the_first_start(void **state) {
       check_more(named ? "app.log@0 app.log.1@0" : "app.log@0");
       restart();
     }
+    end(NULL);
+    begin(NULL);
+  }
+}
+
+/* A copy stays one while its file was cut, and cannot be found, and when that was renamed as it was. */
+static void test_copy_stays_one(void **state) {
+  (void)state;
+  begin_log("app.log*");
+  copy("app.log", "app.log.1");
+  scan();
+  deliver("app.log", 0);
+  folder_rename(folder, "app.log", "hidden");
+  scan();
+  check_more("");
+  folder_rename(folder, "hidden", "app.log.2");
+  put("app.log", "b1\n");
+  scan_long();
+  check_more("app.log@0");
+  restart();
+  scan_long();
+  check_more("app.log@0");
+}
+
+/* What was cut and renamed is no rotation that was overwritten: nothing of it may begin again in silence. */
+static void test_cut_and_renamed(void **state) {
+  (void)state;
+  for (int kill = 0; kill < 2; kill++) {
+    begin_log("app.log*");
+    deliver("app.log", 0);
+    cut("app.log");
+    if (kill) restart();
+    folder_rename(folder, "app.log", "app.log.1");
+    put("app.log", "b1\n");
+    check_refused("app.log.1 was cut, and no copy");
     end(NULL);
     begin(NULL);
   }
@@ -659,6 +697,8 @@ int main(void) {
       IN_FOLDER(test_copy_over_the_last),
       IN_FOLDER(test_same_bytes_over_the_last),
       IN_FOLDER(test_copy_before_the_first_start),
+      IN_FOLDER(test_copy_stays_one),
+      IN_FOLDER(test_cut_and_renamed),
       IN_FOLDER(test_copy_of_what_comes),
       IN_FOLDER(test_copy_seen_after_another_rotation),
       IN_FOLDER(test_cut_without_a_copy),
