@@ -9,6 +9,7 @@
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -48,6 +49,14 @@ class Tables:
             yield f"Every {kind}", f"Under `{kind}s: NAME:`.", of_kind[0]["common"]
             for connector in of_kind:
                 yield f"{kind.capitalize()} `{connector['name']}`", connector["text"], connector["options"]
+
+
+def sqlite_types():
+    """The table of types, read off the one that the sink goes by."""
+    source = (ROOT / "connectors/sqlite/types.c").read_text()
+    rows = re.findall(r'\{"([^"]+)", "([A-Z]+)", LITE_\w+,\s*LITE_\w+,\s*"([^"]*)"\}', source)
+    lines = ["", "| Arrow | SQLite | |", "|---|---|---|"]
+    return lines + [f"| {arrow} | {sqlite} | {note} |" for arrow, sqlite, note in rows]
 
 
 def bound(option, value):
@@ -98,6 +107,8 @@ def configuration(tables):
     for title, text, options in tables.groups():
         parts.append(f"## {title}\n" + (f"\n{text}\n" if text else ""))
         parts.append(markdown_table(options) if options else "It has no options of its own.\n")
+        if title == "Sink `sqlite`":
+            parts.append("\n".join(sqlite_types()) + "\n")
     return "\n".join(parts)
 
 

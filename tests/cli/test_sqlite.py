@@ -203,6 +203,20 @@ def test_two_tables_of_one_file_and_a_writer_beside(weir, tmp_path):
     assert query(tmp_path, "select (select count(*) from t), (select count(*) from u)") == [(100, 100)]
 
 
+def test_a_small_spool(weir, tmp_path):
+    """No checkpoint is due for an hour: half of the limit asks for each, and all of it holds the source."""
+    (tmp_path / "p.yaml").write_text(
+        "pipeline: p\ncheckpoint: {interval: 1h}\nspool_limit: 1MiB\nspool_keep: 0\nqueue_bytes: 64KiB\n"
+        "sources: {numbers: {type: generator, rows: 100000}}\n"
+        "sinks: {db: {type: sqlite, path: out.db, table: t, create: true, writers: 2}}\n"
+    )
+    done = weir("run", "p.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["epochs"] >= 2
+    assert query(tmp_path, "select count(*), count(distinct id) from t") == [(100000, 100000)]
+    assert not list(tmp_path.glob("weir-state/p/spool/*/*.spool"))
+
+
 def test_a_second_state_is_refused(weir, tmp_path):
     pipeline(tmp_path, "create: true", {"id": "int64"}, [{"id": 1}])
     delivered(weir, tmp_path)

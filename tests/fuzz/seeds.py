@@ -5,6 +5,7 @@ fuzz_ipc: each nested type and each kind of dictionary alone, as a stream and as
 written by pyarrow. fuzz_ndjson: rows of every column of that target, whose first byte chooses blocks and batches.
 fuzz_parquet: each type, encoding and kind of nesting alone, by pyarrow and by weir (WEIR_LIB).
 fuzz_infer: the same rows, and records of each type of column; the first byte chooses the format and blocks.
+fuzz_spool: those streams as a segment's frames; the first byte says how many rows.
 fuzz_source_input: members and frames one behind the other, empty, cut, padded, skippable, with and without checksum;
 the first byte chooses packing, stream and reads.
 """
@@ -80,6 +81,13 @@ def parquet(folder):
         write_table(pa.table({name: pa.array(values * 5, kind)}), folder / f"seed-nested-{name}", codec="none")
 
 
+def spool(folder, ipc):
+    """Streams as a frame's content, with checksums that are right; the first byte holds the rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in ipc.glob("seed-*-stream-None"):
+        (folder / path.name).write_bytes(bytes([1 | 8 << 1]) + path.read_bytes())
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     names = ("fuzz_ipc", "fuzz_ndjson", "fuzz_infer", "fuzz_source_input")
@@ -98,6 +106,7 @@ def main():
     for i, line in enumerate([NDJSON, *NDJSON.splitlines()]):
         (ndjson / f"seed-{i}").write_text(f"{'!#1'[i % 3]}{line}\n{line}")
         (infer / f"seed-{i}").write_text(f"{'@D'[i % 2]}{line}\n{line}")
+    spool(folder / "fuzz_spool", ipc)
     parquet(folder / "fuzz_parquet")
     for i in range(3):
         (infer / f"seed-csv-{i}").write_text(f"{'ACO'[i]}{CSV}")

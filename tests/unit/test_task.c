@@ -349,6 +349,34 @@ static void test_a_full_queue_blocks_the_push_and_says_when_there_is_room(void *
   stand_down(&s);
 }
 
+/* A sink that has no room asks for a checkpoint; what ends the hold is behind its barrier. */
+static void test_a_held_lane_takes_barriers_alone(void **state) {
+  (void)state;
+  stand s;
+  weir_error err = {0};
+  task_lane_wish wish = {0};
+  stand_up(&s, 1, 1, 1 << 20, SOON, 0);
+  task_lane *lane = s.lanes[0];
+  task_lane_hold(lane, 1);
+  task_lane_hold(lane, 1);
+  assert_int_equal(task_lane_wait_unheld(lane, 0, &err), WEIR_E_TIMEOUT);
+  assert_true(err.flags & WEIR_ERR_RETRIABLE);
+  task_lane_request(lane, 7);
+  /* However long the host would wait: it has a barrier to send. */
+  assert_int_equal(task_lane_wait_unheld(lane, BASE_FOREVER, &err), WEIR_E_TIMEOUT);
+  task_lane_wishes(
+      lane, 0, 0, &wish); /* the deadline of a read has passed: it still waits for this */
+  assert_int_equal(wish.barrier, 7);
+  assert_int_equal(task_lane_barrier(lane, 7, NULL, &err), WEIR_OK);
+  task_lane_hold(lane, 0);
+  assert_int_equal(atomic_load(&s.rooms), 0);
+  assert_int_equal(task_lane_wait_unheld(lane, 0, &err), WEIR_E_TIMEOUT);
+  task_lane_hold(lane, 0);
+  assert_int_equal(atomic_load(&s.rooms), 1);
+  assert_int_equal(task_lane_wait_unheld(lane, 0, &err), WEIR_OK);
+  stand_down(&s);
+}
+
 static void test_a_batch_goes_to_one_writer_and_a_barrier_to_all(void **state) {
   (void)state;
   stand s;
@@ -583,6 +611,7 @@ int main(void) {
       cmocka_unit_test(test_barriers_align),
       cmocka_unit_test(test_an_end_stands_for_later_barriers),
       cmocka_unit_test(test_a_full_queue_blocks_the_push_and_says_when_there_is_room),
+      cmocka_unit_test(test_a_held_lane_takes_barriers_alone),
       cmocka_unit_test(test_a_batch_goes_to_one_writer_and_a_barrier_to_all),
       cmocka_unit_test(test_a_rewind_ends_a_push_that_waits_and_drops_what_is_older),
       cmocka_unit_test(test_a_rewind_makes_an_ended_lane_live_again),
