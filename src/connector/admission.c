@@ -227,8 +227,17 @@ static weir_status admit_key_columns(admission_pair *pair) {
   return WEIR_OK;
 }
 
+static weir_status admit_letters(admission_pair *pair) {
+  const connector_admission_sink *s = pair->sink;
+  char what[200];
+  if (!s->binding || !s->letters) return WEIR_OK;
+  snprintf(what, sizeof(what), "sink %.80s: dead letters do not fit it", s->name);
+  return weir_schema_check(s->binding, s->letters, what, &pair->err);
+}
+
 static weir_status admit_schema(admission_pair *pair) {
-  if (!pair->source->schema || pair->sink->takes_letters) return WEIR_OK;
+  if (pair->sink->takes_letters) return admit_letters(pair);
+  if (!pair->source->schema) return WEIR_OK;
   if (pair->source->contract.keyed) BASE_TRY(admit_op_column(pair));
   if (admission_keyed(pair->sink)) BASE_TRY(admit_key_columns(pair));
   if (!pair->sink->binding) return WEIR_OK;

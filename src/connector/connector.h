@@ -359,11 +359,12 @@ typedef struct connector_admission_sink {
   uint32_t writers;
   const char *const *from; /* names of sources */
   size_t n_from;
-  const weir_names *key;     /* what keyed_mutation_key answered; absent or NULL: none */
-  bool takes_letters;        /* of rows of the sources in `from`, and nothing else */
-  bool sets_aside;           /* rows that it cannot map go to another sink */
-  bool changelog_as_rows;    /* `changelog: as_rows` */
-  bool flush_interval_given; /* refused on a committable sink */
+  const weir_names *key; /* what keyed_mutation_key answered; absent or NULL: none */
+  bool takes_letters;    /* of rows of the sources in `from`, and nothing else */
+  bool sets_aside;       /* rows that it cannot map go to another sink */
+  const struct ArrowSchema *letters; /* second pass, with takes_letters: what it gets */
+  bool changelog_as_rows;            /* `changelog: as_rows` */
+  bool flush_interval_given;         /* refused on a committable sink */
   const struct ArrowSchema
       *binding; /* second pass: schema of the resolved binding; NULL in the first */
 } connector_admission_sink;

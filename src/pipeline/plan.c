@@ -284,6 +284,7 @@ weir_status plan_admit(const pipe_plan *plan, bool bound,
         .key = &s->key,
         .takes_letters = s->takes_letters,
         .sets_aside = s->letters != PIPE_NONE,
+        .letters = bound && s->takes_letters ? weir_schema_arrow(plan->letters) : NULL,
         .changelog_as_rows = s->changelog_as_rows,
         .flush_interval_given = s->flush_interval_given,
         .binding = bound ? weir_schema_arrow(s->binding.schema) : NULL};

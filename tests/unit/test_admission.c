@@ -282,6 +282,27 @@ static void test_op_is_no_key(void **state) {
   weir_schema_unref(schema);
 }
 
+static void test_letters_fit_their_target(void **state) {
+  (void)state;
+  weir_schema *letters = NULL, *other = rows_schema("id: int64; _op: utf8");
+  fixture f = good();
+  assert_int_equal(connector_letters_schema(&letters, NULL), WEIR_OK);
+  f.sink.takes_letters = true;
+  f.sources[0].contract.keyed = 1;
+  f.sources[0].schema = weir_schema_arrow(other);
+  assert_int_equal(admit(&f), WEIR_OK);
+  f.sink.letters = f.sink.binding = weir_schema_arrow(letters);
+  assert_int_equal(admit(&f), WEIR_OK);
+  f.sink.binding = weir_schema_arrow(other);
+  refused(&f, WEIR_E_SCHEMA, "dead letters do not fit it");
+  f.sink.binding = NULL;
+  f.sink.contract.consistency = WEIR_DURABLE_AT_LEAST_ONCE;
+  f.sink.has_committer = false;
+  refused(&f, WEIR_E_ADMISSION, "needs a sink that is committable");
+  weir_schema_unref(letters);
+  weir_schema_unref(other);
+}
+
 static void test_the_printed_table(void **state) {
   (void)state;
   fixture f = good();
@@ -335,6 +356,7 @@ int main(void) {
       cmocka_unit_test(test_no_columns_at_all),
       cmocka_unit_test(test_names_of_guarantees),
       cmocka_unit_test(test_letters_have_columns_of_their_own),
+      cmocka_unit_test(test_letters_fit_their_target),
       cmocka_unit_test(test_the_printed_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
