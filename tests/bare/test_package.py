@@ -31,6 +31,10 @@ cd /root/sink-c && weir run pipeline.yaml -> all delivered and committed
 apt-get -qq install -y --no-install-recommends /root/weir-kafka.deb
 weir connectors kafka -> source kafka
 dpkg -r weir-kafka
+! weir connectors postgres
+apt-get -qq install -y --no-install-recommends /root/weir-postgres.deb
+weir connectors postgres -> sink postgres
+dpkg -r weir-postgres
 dpkg -r weir
 test -z "$(find /usr /etc -path '*weir*' ! -path '*/share/keyrings/*')"
 test -z "$(ldconfig -p | grep weir)"
@@ -43,7 +47,7 @@ test -n "$(ls /root/out/numbers)"
 def test_the_package_installs_runs_and_goes(bare_root):
     done = subprocess.run([ROOT / "dev", "package"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("weir", "weir-kafka"):
+    for name in ("weir", "weir-kafka", "weir-postgres"):
         (package,) = (ROOT / "build/release").glob(f"{name}_*.deb")
         shutil.copy(package, bare_root / f"root/{name}.deb")
     shutil.copytree(ROOT / "examples/sink-c", bare_root / "root/sink-c", ignore=shutil.ignore_patterns("*.so"))

@@ -7,6 +7,7 @@ import os
 import pathlib
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import postgres
 
 
 @contextlib.contextmanager
@@ -100,6 +103,30 @@ def test_sqlite(weir, quick_path, monkeypatch, mode):
 @pytest.mark.parametrize("name", ["stdout", "blackhole"])
 def test_sinks_that_keep_nothing(weir, tmp_path, name):
     certify(weir, name, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = postgres.Server()
+    try:
+        server.make()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert, key: [id]"])
+def test_postgres(weir, server, quick_path, mode):
+    server.sql("drop table if exists rows, weir_cursor")
+
+    def count():
+        made = server.sql("select to_regclass('public.rows') is not null") == "t"
+        return server.sql("select count(*) from rows") if made else 0
+
+    config = f"{{uri: '{server.uri}', table: public.rows, create: true, mode: {mode}}}\n"
+    with counted(quick_path, count) as command:
+        report = certify(weir, "postgres", quick_path, config, command)
+    assert report["contract"]["claims"]
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ FOLDERS = ("file.folders",)
 LONG = ["store.checkpoint.before"]
 # Not a run's: test_audits.py and test_ways_out.py kill there.
 AUDITS = ["file.swept.one", "store.adopt.after", "store.adopt.before"]
-# Not this sink's: test_transactions.py kills there.
-TRANSACTIONS = [point for point in POINTS if point.startswith(("spool.", "txn."))]
+# Not this sink's: test_transactions.py and test_postgres_sink.py kill there.
+TRANSACTIONS = [point for point in POINTS if point.startswith(("spool.", "txn.", "postgres."))]
 
 
 # Passed once a run: before its first epoch, or after its last one.
