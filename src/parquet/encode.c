@@ -94,6 +94,18 @@ size_t encode_delta_bound(size_t n, size_t width) {
   return 40 + blocks * (10 + DELTA_MINIBLOCKS + DELTA_BLOCK * width);
 }
 
+/* Values come from memory while those before them are worked on. */
+enum { AHEAD_BYTES = 4096, LINE_BYTES = 64 };
+
+PARQUET_INLINE void fetch_ahead(const void *values, size_t size) {
+  const char *at = (const char *)values + AHEAD_BYTES;
+  for (size_t i = 0; i < size; i += LINE_BYTES) __builtin_prefetch(at + i);
+}
+
+PARQUET_INLINE void show(const encode_witness *witness, const void *values, size_t n) {
+  if (witness != NULL && n > 0) witness->look(witness->ctx, values, n);
+}
+
 /* Differences wrap in the width of the type, as the format says; the smallest is taken off. */
 #define DELTA(suffix, type, stype)                                                      \
   PARQUET_CLONES                                                                        \
@@ -115,7 +127,9 @@ size_t encode_delta_bound(size_t n, size_t width) {
     }                                                                                   \
     return min;                                                                         \
   }                                                                                     \
-  uint8_t *encode_delta##suffix(const type *values, size_t n, uint8_t *out) {           \
+  uint8_t *encode_delta##suffix(const type *values, size_t n,                           \
+                                const encode_witness *witness, uint8_t *out) {          \
+    show(witness, values, n < 1 ? n : 1);                                               \
     out = parquet_store_uleb(out, DELTA_BLOCK);                                         \
     out = parquet_store_uleb(out, DELTA_MINIBLOCKS);                                    \
     out = parquet_store_uleb(out, n);                                                   \
@@ -123,6 +137,8 @@ size_t encode_delta_bound(size_t n, size_t width) {
     for (size_t i = 1; i < n; i += DELTA_BLOCK) {                                       \
       size_t m = n - i < DELTA_BLOCK ? n - i : DELTA_BLOCK;                             \
       type delta[DELTA_BLOCK], any[DELTA_MINIBLOCKS];                                   \
+      fetch_ahead(values + i, m * sizeof(type));                                        \
+      show(witness, values + i, m);                                                     \
       stype min = delta_block##suffix(values + i, m, delta, any);                       \
       out = parquet_store_uleb(out, parquet_zigzag(min));                               \
       uint8_t *widths = out;                                                            \
@@ -185,28 +201,36 @@ enum { SPLIT_BLOCK = 1024 };
 
 #define SPLIT(name, type)                                                      \
   PARQUET_CLONES                                                               \
-  static void name(const type *values, size_t n, uint8_t *out) {               \
-    for (size_t from = 0; from < n; from += SPLIT_BLOCK) {                     \
-      size_t m = n - from < SPLIT_BLOCK ? n - from : SPLIT_BLOCK;              \
-      for (unsigned plane = 0; plane < sizeof(type); plane++) {                \
-        const type *restrict v = values + from;                                \
-        uint8_t *restrict to = out + plane * n + from;                         \
-        for (size_t i = 0; i < m; i++) to[i] = (uint8_t)(v[i] >> (8 * plane)); \
-      }                                                                        \
+  static void name(const type *restrict v, size_t m, size_t n, uint8_t *out) { \
+    for (unsigned plane = 0; plane < sizeof(type); plane++) {                  \
+      uint8_t *restrict to = out + plane * n;                                  \
+      for (size_t i = 0; i < m; i++) to[i] = (uint8_t)(v[i] >> (8 * plane));   \
     }                                                                          \
   }
 
 SPLIT(split8, uint64_t)
 SPLIT(split4, uint32_t)
 
-void encode_split(const uint8_t *values, size_t n, size_t width, uint8_t *out) {
-  if (width == 8) {
-    split8((const uint64_t *)(const void *)values, n, out);
-  } else if (width == 4) {
-    split4((const uint32_t *)(const void *)values, n, out);
-  } else {
-    for (size_t plane = 0; plane < width; plane++) {
-      for (size_t i = 0; i < n; i++) out[plane * n + i] = values[i * width + plane];
+static void split_any(const uint8_t *values, size_t m, size_t n, size_t width,
+                      uint8_t *out) {
+  for (size_t plane = 0; plane < width; plane++) {
+    for (size_t i = 0; i < m; i++) out[plane * n + i] = values[i * width + plane];
+  }
+}
+
+void encode_split(const uint8_t *values, size_t n, size_t width,
+                  const encode_witness *witness, uint8_t *out) {
+  for (size_t from = 0; from < n; from += SPLIT_BLOCK) {
+    size_t m = n - from < SPLIT_BLOCK ? n - from : SPLIT_BLOCK;
+    const uint8_t *block = values + from * width;
+    fetch_ahead(block, m * width);
+    show(witness, block, m);
+    if (width == 8) {
+      split8((const uint64_t *)(const void *)block, m, n, out + from);
+    } else if (width == 4) {
+      split4((const uint32_t *)(const void *)block, m, n, out + from);
+    } else {
+      split_any(block, m, n, width, out + from);
     }
   }
 }

@@ -17,14 +17,23 @@ uint8_t *encode_hybrid_bitmap(const uint8_t *bits, size_t n, size_t ones, uint8_
 size_t encode_levels_bound(size_t n);
 uint8_t *encode_levels(const uint8_t *levels, size_t n, unsigned width, uint8_t *out);
 
-/* "Delta Encoding (DELTA_BINARY_PACKED = 5)". */
+/* Shown every value once, some at a time, just when the encoder has them at hand. */
+typedef struct encode_witness {
+  void (*look)(void *ctx, const void *values, size_t n);
+  void *ctx;
+} encode_witness;
+
+/* "Delta Encoding (DELTA_BINARY_PACKED = 5)". `witness` may be NULL. */
 size_t encode_delta_bound(size_t n, size_t width);
-uint8_t *encode_delta32(const uint32_t *values, size_t n, uint8_t *out);
-uint8_t *encode_delta64(const uint64_t *values, size_t n, uint8_t *out);
+uint8_t *encode_delta32(const uint32_t *values, size_t n, const encode_witness *witness,
+                        uint8_t *out);
+uint8_t *encode_delta64(const uint64_t *values, size_t n, const encode_witness *witness,
+                        uint8_t *out);
 /* Average bits per value that delta encoding would take, from a few blocks spread over the page. */
 double encode_delta_estimate(const void *values, size_t n, size_t width);
 
-/* "Byte Stream Split (BYTE_STREAM_SPLIT = 9)": n * width bytes. */
-void encode_split(const uint8_t *values, size_t n, size_t width, uint8_t *out);
+/* "Byte Stream Split (BYTE_STREAM_SPLIT = 9)": n * width bytes. `witness` may be NULL. */
+void encode_split(const uint8_t *values, size_t n, size_t width,
+                  const encode_witness *witness, uint8_t *out);
 
 #endif

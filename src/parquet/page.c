@@ -76,7 +76,7 @@ static uint8_t *put_lengths(const parquet_values *values, uint32_t *lengths,
                             uint8_t *out) {
   for (size_t i = 0; i < values->n; i++)
     lengths[i] = values->offsets[i + 1] - values->offsets[i];
-  return encode_delta32(lengths, values->n, out);
+  return encode_delta32(lengths, values->n, NULL, out);
 }
 
 PARQUET_CLONES
@@ -101,7 +101,8 @@ static uint8_t *put_numbers(uint32_t *numbers, size_t n, bool round, uint8_t *ou
 
 static weir_status put_body(parquet_context *ctx, const parquet_column *column,
                             const parquet_piece *piece, enum parquet_encoding encoding,
-                            uint32_t *numbers, weir_error *err) {
+                            uint32_t *numbers, const encode_witness *witness,
+                            weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
   const parquet_values *values = &piece->values;
   BASE_TRY(parquet_reserve(
@@ -115,8 +116,8 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
       out = put_numbers(numbers, values->n, column->round_width, out);
       break;
     case PARQUET_DELTA_BINARY_PACKED:
-      out = leaf->width == 8 ? encode_delta64(data, values->n, out)
-                             : encode_delta32(data, values->n, out);
+      out = leaf->width == 8 ? encode_delta64(data, values->n, witness, out)
+                             : encode_delta32(data, values->n, witness, out);
       break;
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
       BASE_TRY(parquet_reserve(&ctx->indices, values->n * sizeof(uint32_t), err));
@@ -126,7 +127,7 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
       if (ctx->tail_size > 0) ctx->tail = values->data + values->offsets[0];
       break;
     case PARQUET_BYTE_STREAM_SPLIT:
-      encode_split(data, values->n, leaf->width, out);
+      encode_split(data, values->n, leaf->width, witness, out);
       out += values->n * leaf->width;
       break;
     default:
@@ -335,6 +336,24 @@ static weir_status number_values(parquet_column *column, parquet_context *ctx,
   return WEIR_OK;
 }
 
+/* Whether the encoder shows the values to look_at_values. */
+static bool bounds_come_late(const parquet_column *column) {
+  enum parquet_encoding encoding = column->choice.encoding;
+  return column->decided && column->leaf->type != PARQUET_FIXED &&
+         (encoding == PARQUET_DELTA_BINARY_PACKED ||
+          encoding == PARQUET_BYTE_STREAM_SPLIT);
+}
+
+typedef struct late_bounds {
+  const parquet_leaf *leaf;
+  stats_page *stats;
+} late_bounds;
+
+static void look_at_values(void *ctx, const void *values, size_t n) {
+  const late_bounds *late = ctx;
+  stats_add(late->leaf->order, late->leaf->width, values, n, late->stats);
+}
+
 /* The page's dictionary numbers, NULL in *numbers when it has none, and its bounds. Bounds of bytes are
  * sought among the dictionary's entries where there is one: there are fewer of them. */
 static weir_status number_page(parquet_column *column, parquet_context *ctx,
@@ -345,7 +364,7 @@ static weir_status number_page(parquet_column *column, parquet_context *ctx,
       !numbered && leaf->type != PARQUET_BYTE_ARRAY && leaf->type != PARQUET_FIXED;
   *stats = (stats_page){0};
   *numbers = NULL;
-  if (values->n == 0) return WEIR_OK;
+  if (values->n == 0 || (early && bounds_come_late(column))) return WEIR_OK;
   if (early) {
     stats_of_page(leaf->order, values->data, NULL, leaf->width, values->n, stats);
   }
@@ -379,11 +398,11 @@ static weir_status learn_width(parquet_column *column, parquet_context *ctx,
   BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
   size_t exact = ctx->codec.out.size;
   column->round_width = true;
-  BASE_TRY(put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, err));
+  BASE_TRY(put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, NULL, err));
   BASE_TRY(codec_compress(&ctx->codec, ctx->body.data, ctx->body.size, err));
   if (ctx->codec.out.size < exact) return WEIR_OK;
   column->round_width = false;
-  return put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, err);
+  return put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, NULL, err);
 }
 
 weir_status page_write(parquet_column *column, parquet_context *ctx,
@@ -391,11 +410,13 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   const parquet_values *values = &piece->values;
   stats_page stats;
   uint32_t *numbers = NULL;
+  bool late = !numbered && bounds_come_late(column);
   BASE_TRY(number_page(column, ctx, values, numbered, &numbers, &stats, err));
   enum parquet_encoding encoding = numbers != NULL  ? PARQUET_RLE_DICTIONARY
                                    : values->n == 0 ? PARQUET_PLAIN
                                                     : column->choice.encoding;
-  BASE_TRY(put_body(ctx, column, piece, encoding, numbers, err));
+  encode_witness witness = {look_at_values, &(late_bounds){column->leaf, &stats}};
+  BASE_TRY(put_body(ctx, column, piece, encoding, numbers, late ? &witness : NULL, err));
   BASE_TRY(pack_learn(column, ctx, values->n, encoding, err));
   if (numbers == NULL) BASE_TRY(column_hash(column, values, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));

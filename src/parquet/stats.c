@@ -8,37 +8,26 @@
 
 /* ---- numbers ---------------------------------------------------------------------------------- */
 
-/* Several running bounds at once, so that the loop has no chain and becomes vector instructions. */
-enum { LANES = 16 };
-
-#define BOUNDS(name, type)                                                   \
-  PARQUET_CLONES                                                             \
-  static void name(const type *restrict v, size_t n, type *min, type *max) { \
-    type low[LANES], high[LANES];                                            \
-    for (size_t k = 0; k < LANES; k++) low[k] = high[k] = v[0];              \
-    size_t i = 0;                                                            \
-    for (; i + LANES <= n; i += LANES) {                                     \
-      for (size_t k = 0; k < LANES; k++) {                                   \
-        low[k] = v[i + k] < low[k] ? v[i + k] : low[k];                      \
-        high[k] = v[i + k] > high[k] ? v[i + k] : high[k];                   \
-      }                                                                      \
-    }                                                                        \
-    for (; i < n; i++) {                                                     \
-      low[0] = v[i] < low[0] ? v[i] : low[0];                                \
-      high[0] = v[i] > high[0] ? v[i] : high[0];                             \
-    }                                                                        \
-    for (size_t k = 1; k < LANES; k++) {                                     \
-      low[0] = low[k] < low[0] ? low[k] : low[0];                            \
-      high[0] = high[k] > high[0] ? high[k] : high[0];                       \
-    }                                                                        \
-    *min = low[0];                                                           \
-    *max = high[0];                                                          \
+#define BOUNDS(name, type)                                          \
+  PARQUET_CLONES                                                    \
+  static void name(const type *v, size_t n, type *min, type *max) { \
+    type low = v[0], high = v[0];                                   \
+    for (size_t i = 1; i < n; i++) {                                \
+      low = v[i] < low ? v[i] : low;                                \
+      high = v[i] > high ? v[i] : high;                             \
+    }                                                               \
+    *min = low;                                                     \
+    *max = high;                                                    \
   }
 
 BOUNDS(bounds_int32, int32_t)
 BOUNDS(bounds_uint32, uint32_t)
 BOUNDS(bounds_int64, int64_t)
 BOUNDS(bounds_uint64, uint64_t)
+
+/* Several running bounds at once, so that the loop has no chain and becomes vector instructions, which for
+ * floats a compiler does not do itself. */
+enum { LANES = 16 };
 
 /* A comparison with NaN is false, so NaN never becomes a bound; they are counted besides. */
 #define FLOAT_BOUNDS(name, type, uint)                                                        \
@@ -264,6 +253,23 @@ int stats_compare(enum parquet_order order, thrift_binary a, thrift_binary b) {
     default:
       return compare_bytes(a, b);
   }
+}
+
+void stats_add(enum parquet_order order, size_t width, const void *values, size_t n,
+               stats_page *page) {
+  stats_page part;
+  stats_of_page(order, values, NULL, width, n, &part);
+  page->nan |= part.nan;
+  if (!part.has) return;
+  if (!page->has || stats_compare(order, part.min, page->min) < 0) {
+    memcpy(page->low, part.low, sizeof(part.low));
+    page->min = (thrift_binary){page->low, part.min.size};
+  }
+  if (!page->has || stats_compare(order, part.max, page->max) > 0) {
+    memcpy(page->high, part.high, sizeof(part.high));
+    page->max = (thrift_binary){page->high, part.max.size};
+  }
+  page->has = true;
 }
 
 static weir_status replace(base_buf *buf, thrift_binary value, weir_error *err) {

@@ -37,6 +37,9 @@ typedef struct stats_bounds {
 /* width: bytes of a fixed value; offsets: of byte arrays, else NULL. */
 void stats_of_page(enum parquet_order order, const void *values, const uint32_t *offsets,
                    size_t width, size_t n, stats_page *out);
+/* Takes the bounds of more values of a page, which are numbers, in. */
+void stats_add(enum parquet_order order, size_t width, const void *values, size_t n,
+               stats_page *page);
 weir_status stats_merge(stats_bounds *bounds, enum parquet_order order,
                         const stats_page *page, weir_error *err);
 int stats_compare(enum parquet_order order, thrift_binary a, thrift_binary b);

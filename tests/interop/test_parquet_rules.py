@@ -136,6 +136,29 @@ def test_unsigned_and_zero_bounds(tmp_path):
     assert ask(f"select count(*) from '{path}' where z = 0") == [(3,)]
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64(), pa.timestamp("us"), pa.float32(), pa.float64()], ids=str
+)
+def test_bounds_of_later_pages(kind):
+    """They are found while the values are encoded; the greatest and the least are in the third page."""
+    draw = random.Random(8)
+    whole = not pa.types.is_floating(kind)
+    low, high = (-100, 100) if kind == pa.int8() else (10**6, 2 * 10**6)
+    values = [draw.randrange(low, high) if whole else draw.random() for _ in range(200_000)]
+    edge = 127 if kind == pa.int8() else 3_000_000_000 if kind == pa.uint32() else 2**30
+    values[150_000], values[150_001] = edge, 5 if "uint" in str(kind) else -128
+    values[13] = None
+    column = pa.array(values, pa.int64() if kind == pa.timestamp("us") else kind)
+    data = write_table(pa.table({"x": column.cast(kind)}), batch_rows=65536)
+    statistics = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).statistics
+    assert pa.array([statistics.min, statistics.max], kind).cast(column.type).to_pylist() == [
+        column[150_001].as_py(), column[150_000].as_py()]
+    if not whole:
+        values[199_999] = math.nan
+        data = write_table(pa.table({"x": pa.array(values, kind)}), batch_rows=65536)
+        assert not pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).statistics.has_min_max
+
+
 def test_interval_has_no_bounds(tmp_path):
     values = struct.pack("<iiii", 3, 86400000, 0, 5)
     column = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(values)])

@@ -222,8 +222,8 @@ static void check_delta(const uint64_t *want, size_t n, size_t width) {
   uint8_t *out = malloc(bound);
   uint32_t *narrow = malloc((n + 1) * sizeof(*narrow));
   for (size_t i = 0; i < n; i++) narrow[i] = (uint32_t)want[i];
-  uint8_t *end =
-      width == 8 ? encode_delta64(want, n, out) : encode_delta32(narrow, n, out);
+  uint8_t *end = width == 8 ? encode_delta64(want, n, NULL, out)
+                            : encode_delta32(narrow, n, NULL, out);
   assert_true((size_t)(end - out) + PARQUET_SLACK <= bound);
   const uint8_t *at = out;
   uint64_t block = get_uleb(&at), minis = get_uleb(&at);
@@ -290,7 +290,7 @@ static void test_split(void **unused) {
   const size_t widths[] = {2, 4, 8};
   for (size_t w = 0; w < 3; w++) {
     size_t width = widths[w];
-    encode_split(values, N, width, out);
+    encode_split(values, N, width, NULL, out);
     for (size_t i = 0; i < N; i++) {
       for (size_t p = 0; p < width; p++) {
         assert_int_equal(out[p * N + i], values[i * width + p]);
@@ -299,8 +299,44 @@ static void test_split(void **unused) {
   }
 }
 
+/* What a witness was shown, one after the other. */
+typedef struct shown {
+  uint8_t bytes[3000 * 8];
+  size_t size, width;
+} shown;
+
+static void keep_shown(void *ctx, const void *values, size_t n) {
+  shown *all = ctx;
+  assert_true(n > 0 && all->size + n * all->width <= sizeof(all->bytes));
+  memcpy(all->bytes + all->size, values, n * all->width);
+  all->size += n * all->width;
+}
+
+static void test_witness_sees_all(void **unused) {
+  (void)unused;
+  static const size_t counts[] = {0, 1, 2, 256, 257, 258, 1024, 1025, 3000};
+  uint64_t values[3000];
+  uint8_t *out = malloc(encode_delta_bound(3000, 8) + PARQUET_SLACK);
+  for (size_t i = 0; i < 3000; i++) values[i] = i * 2654435761u;
+  for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
+    for (int way = 0; way < 4; way++) {
+      shown all = {.width = way % 2 == 0 ? 8 : 4};
+      encode_witness witness = {keep_shown, &all};
+      size_t n = counts[c];
+      if (way == 0) encode_delta64(values, n, &witness, out);
+      if (way == 1)
+        encode_delta32((const uint32_t *)(const void *)values, n, &witness, out);
+      if (way > 1) encode_split((const uint8_t *)values, n, all.width, &witness, out);
+      assert_int_equal(all.size, n * all.width);
+      if (n > 0) assert_memory_equal(all.bytes, values, all.size);
+    }
+  }
+  free(out);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_witness_sees_all),
       cmocka_unit_test(test_pack_every_width),
       cmocka_unit_test(test_copy_bits_at_every_offset),
       cmocka_unit_test(test_compact),

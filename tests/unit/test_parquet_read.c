@@ -265,7 +265,7 @@ static void test_delta(void **state) {
     uint8_t *out = calloc(1, encode_delta_bound(N, 8) + 2 * PARQUET_SLACK);
     assert_non_null(out);
     for (size_t n = 0; n <= N; n = n * 3 + 1) {
-      size_t size = (size_t)(encode_delta64(want, n, out) - out);
+      size_t size = (size_t)(encode_delta64(want, n, NULL, out) - out);
       decode_delta in;
       assert_true(decode_delta_init(&in, out, size));
       assert_ptr_equal(decode_delta_end(&in), out + size);
