@@ -474,6 +474,18 @@ class Bench:
             f"two lanes into Parquet deliver {gain:.2f} x one"
         )
 
+    def spool(self):
+        """A segment of the spool, sealed, beside a plain sequential write of as many bytes with one fdatasync."""
+        program, built = self.folder / "spool", WEIR.parent
+        subprocess.run(
+            ["cc", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/include", BENCH / "spool.c", "-o", program, f"-L{built}", f"-Wl,-rpath,{built}", "-lweir"],
+            check=True,
+        )
+        done = subprocess.run([program, self.folder, "256", str(self.rounds)], check=True, capture_output=True, text=True)
+        rounds = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+        ours, plain = (statistics.median(column) for column in zip(*rounds))
+        print(f"\nspool: {ours:.0f} MB/s, write and fdatasync alone {plain:.0f} MB/s: {ours / plain:.2f} (goal 0.9)")
+
     def coordinator(self):
         """The coordinator's own CPU time of an epoch, everything outside it answering at once."""
         program = self.folder / "coordinator"
@@ -559,7 +571,7 @@ class Bench:
         print(f"\nRssAnon over {seconds} s, MiB, peak of each tenth: " + " ".join(f"{p:.1f}" for p in peaks))
 
 
-NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push", "coordinator"]
+NAMES = ["ipc-blackhole", "ipc-parquet", "partitions", "csv-blackhole", "ndjson-blackhole", "ipc-csv", "ipc-ndjson", "ndjson-parquet", "epochs", "syncs", "start", "push", "coordinator", "spool"]
 ON_DEMAND = ["memory", "many-partitions", "recovery"]
 
 

@@ -162,8 +162,8 @@ struct txn_hub {
 weir_status txn_hub_open(txn_config *config, const weir_host *host,
                          const weir_namespace *ns, const weir_binding *binding,
                          txn_hub **out, weir_error *err);
-/* One sink less: the last one stops the engine; with a call it is waited for. */
-void txn_hub_close(txn_hub *hub, const weir_call *call);
+/* One sink less: the last one stops the engine, and waits for it as long as the call allows, or not at all. */
+void txn_hub_close(txn_hub *hub, bool wait, const weir_call *call);
 void txn_hub_unref(txn_hub *hub);
 /* Starts the engine if there is none. Lock held. */
 weir_status txn_hub_need_engine(txn_hub *hub, weir_task_owner *owner, weir_error *err);

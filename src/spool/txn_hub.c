@@ -171,7 +171,7 @@ void txn_hub_unref(txn_hub *hub) {
 }
 
 /* The engine ends by itself; one that does not in time is left to its guard. */
-static void stop_engine(txn_hub *hub, const weir_call *call) {
+static void stop_engine(txn_hub *hub, bool wait, const weir_call *call) {
   pthread_mutex_lock(&hub->lock);
   hub->stop = true;
   if (hub->holding) hub->real->hold(hub->real->ctx, 0);
@@ -180,7 +180,7 @@ static void stop_engine(txn_hub *hub, const weir_call *call) {
   txn_engine *e = hub->engine;
   hub->engine = NULL;
   pthread_cond_broadcast(&hub->changed);
-  while (e && !e->ended && call && txn_hub_wait(hub, call)) continue;
+  while (e && !e->ended && wait && txn_hub_wait(hub, call)) continue;
   bool ended = e && e->ended;
   if (e && !ended) {
     e->orphan = true;
@@ -197,11 +197,11 @@ static void stop_engine(txn_hub *hub, const weir_call *call) {
   free(e);
 }
 
-void txn_hub_close(txn_hub *hub, const weir_call *call) {
+void txn_hub_close(txn_hub *hub, bool wait, const weir_call *call) {
   pthread_mutex_lock(&registry_lock);
   bool last = --hub->sinks == 0;
   pthread_mutex_unlock(&registry_lock);
-  if (last) stop_engine(hub, call);
+  if (last) stop_engine(hub, wait, call);
   txn_hub_unref(hub);
 }
 

@@ -91,7 +91,7 @@ void weir_txn_sink_release(weir_sink *sink) {
   if (!s) return;
   if (s->hub) {
     leave_epoch(s);
-    txn_hub_close(s->hub, NULL);
+    txn_hub_close(s->hub, false, NULL);
   }
   weir_schema_unref(s->schema);
   txn_cleaner_ops.unref(s->cleaner);
@@ -228,7 +228,7 @@ weir_status weir_txn_sink_open(weir_sink *sink, const weir_call *call,
     pthread_mutex_unlock(&s->hub->lock);
   }
   if (status) {
-    txn_hub_close(s->hub, call);
+    txn_hub_close(s->hub, true, call);
     s->hub = NULL;
     return status;
   }
@@ -241,7 +241,7 @@ weir_status weir_txn_sink_close(weir_sink *sink, const weir_call *call, weir_err
   (void)err;
   if (!s->hub) return WEIR_OK;
   drop_open_epoch(s);
-  txn_hub_close(s->hub, call);
+  txn_hub_close(s->hub, true, call);
   s->hub = NULL;
   return WEIR_OK;
 }

@@ -28,8 +28,17 @@ class Place:
             + "}}\n"
         )
 
-    def run(self, faults, *arguments):
+    def run(self, faults, rows=ROWS, **settings):
+        """The source as if it had so many rows: what is behind them comes with a later run."""
+        settings = {"sources.numbers.rows": rows, **settings}
+        arguments = [f"{name}={value}" for name, value in settings.items()]
+        arguments = [word for setting in arguments for word in ("--set", setting)]
         return self.weir("run", "p.yaml", *arguments, faults=f"{faults},{PACE}", cwd=self.folder)
+
+    def leave_decided(self):
+        """An epoch that is decided and not at the target, behind others that are."""
+        assert self.run("", rows=1000).returncode == 0
+        assert self.run("txn.commit=kill@1", rows=2000).returncode == -9
 
     def query(self, sql):
         with contextlib.closing(sqlite3.connect(f"file:{self.folder}/out.db?mode=ro", uri=True, timeout=30)) as db:
@@ -72,7 +81,7 @@ def place(tmp_path, weir_faults, clean):
 @pytest.mark.parametrize("point", POINTS)
 def test_kill_at(point, place):
     for nth in (1, 2, 5):
-        done = place.run(f"{point}=kill@{nth}")
+        done = place.run(f"{point}=kill@{nth}", rows=800 * nth)
         assert done.returncode in (-9, 0) and (nth > 1 or done.returncode == -9), f"{point}: {done.stderr[-2000:]}"
     place.finish()
 
@@ -99,7 +108,7 @@ def segments(place):
 @pytest.mark.parametrize("harm", ["cut", "flip", "gone"])
 def test_a_harmed_segment_of_a_decided_epoch(harm, place):
     """Its file is named, nothing of the epoch is delivered, and the way out is weir resolve."""
-    assert place.run("txn.commit=kill@3").returncode == -9
+    place.leave_decided()
     harmed, before = segments(place)[-1], place.query("select count(*) from t")
     content = harmed.read_bytes()
     if harm == "cut":
@@ -117,27 +126,27 @@ def test_a_harmed_segment_of_a_decided_epoch(harm, place):
 
 def test_a_target_that_lost_its_tail_is_refilled(place):
     """A backup from before the last commits is put back: the kept segments bring it up to date."""
-    assert place.run("txn.commit=kill@2").returncode == -9
-    for path in place.folder.glob("out.db*"):
-        (place.folder / f"kept-{path.name}").write_bytes(path.read_bytes())
-    assert place.run("txn.commit=kill@2").returncode == -9
+    once = {"checkpoint.interval": "1h"}  # an epoch a run
+    assert place.run("", rows=1000, **once).returncode == 0
+    kept = {path.name: path.read_bytes() for path in place.folder.glob("out.db*")}
+    for rows in (1500, 2000):
+        assert place.run("", rows=rows, **once).returncode == 0
     for path in place.folder.glob("out.db*"):
         path.unlink()
-    for path in place.folder.glob("kept-out.db*"):
-        path.rename(place.folder / path.name.removeprefix("kept-"))
+    for name, content in kept.items():
+        (place.folder / name).write_bytes(content)
+    assert place.query("select count(*) from t") == [(1000,)]
     place.finish()
 
 
 def test_an_epoch_that_the_table_refuses(place):
     """Found before the decision: nothing is decided, nothing is there, and once the cause is gone a rerun completes."""
-    assert place.run("txn.commit=kill@2").returncode == -9
-    before = place.query("select count(*) from t")
+    assert place.run("", rows=1000).returncode == 0
     with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
         db.execute(f"create trigger no before insert on t when new.id = {ROWS - 1} begin select raise(abort, 'no'); end")
     refused = place.run("")
     assert refused.returncode == 6 and "sink db" in refused.stderr, refused.stderr
     assert place.query(f"select count(*) from t where id = {ROWS - 1}") == [(0,)]
-    assert place.query("select count(*) from t") >= before
     with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
         db.execute("drop trigger no")
     place.finish()
@@ -145,7 +154,7 @@ def test_an_epoch_that_the_table_refuses(place):
 
 def test_a_cursor_that_does_not_move_takes_no_rows_along(place):
     """A trigger makes the cursor's statement change nothing: rows alone must not be committed."""
-    assert place.run("txn.commit=kill@2").returncode == -9
+    place.leave_decided()
     before = place.query("select count(*) from t")
     with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
         for when in ("update", "insert"):
@@ -156,4 +165,23 @@ def test_a_cursor_that_does_not_move_takes_no_rows_along(place):
     with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
         db.execute("drop trigger still_update")
         db.execute("drop trigger still_insert")
+    place.finish()
+
+
+def test_somebody_else_changes_the_table_behind_the_decision(place):
+    """What closes only with a two-phase commit: the decided rows are refused, kept, and delivered once the cause is gone."""
+    place.leave_decided()
+    ((last,),) = place.query("select max(id) from t")
+    with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
+        db.execute("create unique index alien on t(id)")
+        db.execute("insert into t (id) values (?)", (last + 1,))
+        db.commit()
+    for _ in range(2):
+        refused = place.run("")
+        assert refused.returncode == 4 and "UNIQUE" in refused.stderr and "resolve" in refused.stderr, refused.stderr
+    assert place.query(f"select count(*) from t where id > {last}") == [(1,)]
+    with contextlib.closing(sqlite3.connect(place.folder / "out.db")) as db:
+        db.execute("delete from t where id = ?", (last + 1,))
+        db.execute("drop index alien")
+        db.commit()
     place.finish()
