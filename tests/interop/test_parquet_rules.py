@@ -145,7 +145,7 @@ def test_bounds_of_later_pages(kind):
     whole = not pa.types.is_floating(kind)
     low, high = (-100, 100) if kind == pa.int8() else (10**6, 2 * 10**6)
     values = [draw.randrange(low, high) if whole else draw.random() for _ in range(200_000)]
-    edge = 127 if kind == pa.int8() else 3_000_000_000 if kind == pa.uint32() else 2**30
+    edge = 127 if kind == pa.int8() else 3_000_000_000 if kind == pa.uint32() else 2**23
     values[150_000], values[150_001] = edge, 5 if "uint" in str(kind) else -128
     values[13] = None
     column = pa.array(values, pa.int64() if kind == pa.timestamp("us") else kind)
