@@ -48,7 +48,6 @@ static struct {
   uint8_t given[ROWS], kept[ROWS];
   uint8_t loose[ROWS]; /* written after the copy was made, before the cut */
   int64_t made[256];   /* when it was rotated, by file */
-  int64_t removed;
   char failure[sizeof((weir_error){0}.message)];
   opened_source source;
   weir_bytes position;
@@ -88,14 +87,22 @@ static const char *rotated(const journal *log, int number) {
   return number == 0 ? log->name : name;
 }
 
-/* Whether all of its rows were kept, and it was there for long enough to be looked at. Not many go at once: by
- * those that are left the new ones are known. */
-static bool may_go(int file) {
+/* Long enough for it to have been looked at. */
+static bool is_old(int file) {
+  return moving_now() > world.made[file] + INT64_C(3000000000);
+}
+
+/* Whether all of its rows were kept. Where the pattern does not name rotations, one that was seen must be left: by
+ * it the next are known. */
+static bool may_go(const journal *log, int file) {
   size_t size = 0;
   const char *data = moving_data(file, &size), *end = data + size;
-  if (moving_now() < world.made[file] + INT64_C(3000000000) ||
-      moving_now() < world.removed + INT64_C(1000000000))
-    return false;
+  int left = log->named || log->over;
+  for (int i = 1; i <= log->number; i++) {
+    int other = moving_find(rotated(log, i));
+    left += other >= 0 && other != file && is_old(other);
+  }
+  if (!is_old(file) || left == 0) return false;
   while (data < end) {
     const char *line = memchr(data, '\n', (size_t)(end - data));
     if (line == NULL || !world.kept[atoi(data + strlen("{\"id\":"))]) return false;
@@ -106,7 +113,7 @@ static bool may_go(int file) {
 
 static void begin_rotation(journal *log) {
   int last = log->over ? moving_find(rotated(log, 1)) : -1;
-  if (last >= 0 && !may_go(last)) return;
+  if (last >= 0 && !may_go(log, last)) return;
   log->state = MAKES_ROOM;
   log->renames = !log->over && moving_random(2);
   if (log->over) {
@@ -129,11 +136,12 @@ static int create(const char *name) {
 /* Moves one name up, or the log away. */
 static void make_room(journal *log) {
   if (!log->dated && log->number > 1) {
-    const char *last = rotated(log, log->number - 1);
-    if (log->number > log->keep && may_go(moving_find(last))) {
+    bool goes = log->number > log->keep &&
+                may_go(log, moving_find(rotated(log, log->number - 1)));
+    const char *last = rotated(log, log->number - 1); /* valid until the next but one */
+    if (goes) {
       SAY("  %s: removes %s\n", log->name, last);
       moving_remove(last);
-      world.removed = moving_now();
     } else {
       SAY("  %s: %s moves up\n", log->name, last);
       moving_rename(last, rotated(log, log->number));
