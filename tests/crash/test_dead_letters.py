@@ -92,12 +92,13 @@ sinks:
 @pytest.mark.parametrize("point", POINTS + REWOUND)
 def test_kill_with_letters_on_the_way(point, tmp_path, weir_faults_bin):
     case = Letters(tmp_path, weir_faults_bin)
-    for nth in (2, 6):
-        faults = [f"{point}=kill@{nth}", PACE] + ([REWINDS] if point in REWOUND else [])
-        process = case.run(",".join(faults))
-        assert killed(process) or process.returncode == 0, process.stderr[-4000:]
-        assert nth > 2 or killed(process)
-        case.grow(300)
+    # Failures that fall into one attempt, as on a slow disk, abort it once: no more than one rewind is sure.
+    first, second, more = (1, 2, f",{REWINDS}") if point in REWOUND else (2, 6, "")
+    case.kill(f"{point}=kill@{first}{more}")
+    case.grow(300)
+    process = case.run(f"{point}=kill@{second}{more},{PACE}")
+    assert killed(process) or process.returncode == 0, process.stderr[-4000:]
+    case.grow(300)
     case.finish()
     case.check()
     case.check_clean()
