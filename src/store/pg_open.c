@@ -21,7 +21,7 @@ static void pg_close(weir_store *base) {
   pg_store *store = (pg_store *)base;
   pg_stop_keeping(store);
   /* Where that cannot be said the lease expires. Nobody writes under it any more, whatever has happened. */
-  if (store->sql.token && store->session.conn && pq_is_idle(&store->session)) {
+  if (store->sql.token && pq_is_idle(&store->session)) {
     sql_value token = sql_int(store->sql.token);
     pg_run(&store->sql, PG_LEASE_RELEASE, &token, 1, NULL, NULL);
   }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,19 +49,27 @@ static struct {
 static bool pq_loaded;
 static char pq_why[300];
 
+#define PQ_PLACE(name) {#name, offsetof(__typeof__(pq), name)},
+static const struct {
+  const char *name;
+  size_t at;
+} pq_functions[] = {PQ_FUNCTIONS(PQ_PLACE)};
+
 static void pq_load(void) {
   void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-  bool all = library;
-  if (!library) snprintf(pq_why, sizeof(pq_why), "%s", dlerror());
-#define PQ_FIND(name)                                                   \
-  if (all) {                                                            \
-    void *found = dlsym(library, #name);                                \
-    memcpy(&pq.name, &found, sizeof(found));                            \
-    if (!found) snprintf(pq_why, sizeof(pq_why), "it lacks %s", #name); \
-    all = found;                                                        \
+  if (!library) {
+    snprintf(pq_why, sizeof(pq_why), "%s", dlerror());
+    return;
   }
-  PQ_FUNCTIONS(PQ_FIND)
-  pq_loaded = all;
+  for (size_t i = 0; i < BASE_COUNT(pq_functions); i++) {
+    void *found = dlsym(library, pq_functions[i].name);
+    if (!found) {
+      snprintf(pq_why, sizeof(pq_why), "it lacks %s", pq_functions[i].name);
+      return;
+    }
+    memcpy((char *)&pq + pq_functions[i].at, &found, sizeof(found));
+  }
+  pq_loaded = true;
 }
 
 static weir_status pq_need(weir_error *err) {
@@ -78,7 +87,7 @@ static weir_status pq_need(weir_error *err) {
 
 /* What a message must not show: the values that libpq itself marks as passwords. */
 static void pq_scrub(const pq_session *s, char *text) {
-  for (const PQconninfoOption *o = s->given; o && o->keyword; o++) {
+  for (const PQconninfoOption *o = s->given; o->keyword; o++) {
     if (!o->val || !*o->val || !strchr(o->dispchar, '*')) continue;
     size_t size = strlen(o->val);
     for (char *at = text; (at = strstr(at, o->val)); at += size) memset(at, '*', size);
@@ -115,11 +124,8 @@ static weir_status pq_fail(pq_session *s, const PGresult *result, const char *wh
       result ? pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
   const pq_class *class = pq_class_of(sqlstate);
   char text[400];
-  bool lost = s->lost || !s->conn || pq.PQstatus(s->conn) != CONNECTION_OK;
-  snprintf(text, sizeof(text), "%s",
-           said      ? said
-           : s->conn ? pq.PQerrorMessage(s->conn)
-                     : "there is no connection");
+  bool lost = s->lost || pq.PQstatus(s->conn) != CONNECTION_OK;
+  snprintf(text, sizeof(text), "%s", said ? said : pq.PQerrorMessage(s->conn));
   for (size_t n = strlen(text); n && text[n - 1] == '\n'; n--) text[n - 1] = 0;
   pq_scrub(s, text);
   s->lost = lost;

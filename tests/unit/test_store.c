@@ -5,11 +5,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "store/sql.h"
 #include "support/stores.h"
 
 static void test_new_store_is_empty(void **state) {
@@ -414,6 +416,161 @@ static void test_a_broken_step_ends_the_store(void **state) {
   weir_store_state_free(s);
 }
 
+/* Whoever asks for what cannot be is told so, and nothing of it is there. */
+static void test_what_cannot_be_asked_for(void **state) {
+  stores_fixture *f = *state;
+  weir_store_entry nameless = {"", 1, 0, NULL, 0}, unnamed = {NULL, 1, 0, NULL, 0};
+  weir_store_entry empty = {"a", 1, 1, NULL, 4};
+  weir_store_position stray = {"", 0, NULL, 0, 0, 0}, bare = {"in", 1, NULL, 4, 0, 0};
+  weir_store_sink sink = stores_sink("a", 1, 1, 5), other = stores_sink("a", 1, 2, 5);
+  weir_store_sink no_sink = stores_sink("", 1, 1, 5);
+  weir_store_binding none = {"", stores_bytes("x"), 1};
+  weir_cursor never = {0};
+  const weir_store_decision decisions[] = {
+      {.attempt = 0, .token = 1},
+      {.attempt = 1, .token = 1, .next_attempt = UINT64_MAX},
+      {.attempt = 1, .token = 1, .sinks = &no_sink, .n_sinks = 1},
+      {.attempt = 1, .token = 1, .sinks = &other, .n_sinks = 1},
+      {.attempt = 1, .token = 1, .positions = &stray, .n_positions = 1},
+      {.attempt = 1, .token = 1, .positions = &bare, .n_positions = 1},
+      {.attempt = 1, .token = 1, .descriptors = &empty, .n_descriptors = 1},
+      {.attempt = 1, .token = 1, .intents = &nameless, .n_intents = 1},
+  };
+  const weir_store_adoption adoptions[] = {
+      {.pipeline = STORES_PIPELINE, .token = 0, .last_attempt = 1},
+      {.pipeline = STORES_PIPELINE, .token = 1, .last_attempt = 0},
+      {.pipeline = STORES_PIPELINE,
+       .token = 1,
+       .last_attempt = 1,
+       .positions = &bare,
+       .n_positions = 1},
+      {.pipeline = STORES_PIPELINE,
+       .token = 1,
+       .last_attempt = 1,
+       .sinks = &no_sink,
+       .n_sinks = 1},
+  };
+  weir_store *s = f->store;
+#define REFUSED(call) assert_int_equal((call), WEIR_E_INTERNAL)
+  REFUSED(weir_store_reserve(s, 1, &nameless, 1, &f->err));
+  REFUSED(weir_store_reserve(s, 1, &unnamed, 1, &f->err));
+  REFUSED(weir_store_reserve(s, 1, &empty, 1, &f->err));
+  for (size_t i = 0; i < BASE_COUNT(decisions); i++)
+    REFUSED(weir_store_decide(s, &decisions[i], &f->err));
+  for (size_t i = 0; i < BASE_COUNT(adoptions); i++)
+    REFUSED(weir_store_adopt(s, &adoptions[i], &f->err));
+  REFUSED(weir_store_abort(s, 0, NULL, 0, &f->err));
+  REFUSED(weir_store_pin(s, &none, 0, &f->err));
+  REFUSED(weir_store_resolve(s, "", 1, NULL, 0, &f->err));
+  REFUSED(weir_store_seen(s, "a", &never, &f->err));
+  REFUSED(weir_store_seen(s, "", &sink.cursor, &f->err));
+  REFUSED(weir_store_cleaned(s, "a", 0, &f->err));
+  OK(weir_store_flush(s, &f->err));
+  weir_store_state *loaded = stores_load(f);
+  assert_int_equal(loaded->last_attempt, 0);
+  assert_int_equal(loaded->n_attempts + loaded->n_bindings + loaded->n_seen, 0);
+  weir_store_state_free(loaded);
+}
+
+/* The latest word on a sink counts, however many lines there are. */
+static void test_lines_are_remembered(void **state) {
+  stores_fixture *f = *state;
+  char sink[16];
+  OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+  OK(stores_decide(f, 1, 10, true));
+  OK(weir_store_cleaned(f->store, "a", 7, &f->err)); /* no such attempt: no harm */
+  for (int i = 0; i < 20; i++) {
+    snprintf(sink, sizeof(sink), "s%d", i);
+    OK(stores_see(f, sink, 1));
+    OK(stores_see(f, "b", (uint64_t)i + 1));
+  }
+  OK(weir_store_flush(f->store, &f->err));
+  weir_store_state *s = stores_load(f);
+  assert_int_equal(s->n_seen, 21);
+  assert_string_equal(s->seen[0].sink_id, "b");
+  assert_int_equal(s->seen[0].cursor.checkpoint, 20);
+  weir_store_state_free(s);
+}
+
+/* Rows with a right sum that make no sense: written by no weir that is right. */
+typedef struct sense {
+  sql_statement id;
+  const char *table;
+  int n;
+  sql_value row[8];
+  const char *message;
+} sense;
+
+static weir_status put_row(stores_fixture *f, const sense *c) {
+  sql_store *sql = (sql_store *)f->store;
+  OK(sql->driver->begin(sql, &f->err));
+  OK(sql_put(sql, c->id, c->table, c->row, c->n, NULL, &f->err));
+  return sql->driver->commit(sql, &f->err);
+}
+
+#define INT(v) {.type = SQL_INTEGER, .i = (v)}
+#define TEXT(v) {.type = SQL_TEXT, .data = (v), .size = sizeof(v) - 1}
+#define BLOB(n) \
+  {.type = SQL_BLOB, .data = "0123456789abcdef0123456789abcdef", .size = (n)}
+#define PART(attempt, digest) \
+  {INT(attempt), TEXT("s"), INT(1), BLOB(digest), INT(1), INT(5), INT(50), INT(0)}
+#define ENTRY(attempt, kind)                              \
+  {                                                       \
+    INT(attempt), INT(kind), TEXT("s"), INT(1), INT(0), { \
+      .type = SQL_NULL                                    \
+    }                                                     \
+  }
+
+static void test_rows_that_make_no_sense(void **state) {
+  stores_fixture *f = *state;
+  static const sense cases[] = {
+      {SQL_META_SET, "meta", 2, {TEXT("orders"), BLOB(3)}, "no UUID"},
+      {SQL_LEASE_TAKE, "lease", 2, {INT(0), INT(3)}, "lacks its pipeline or its lease"},
+      {SQL_ATTEMPT_ADD, "attempt", 3, {INT(9), INT(0), INT(1)}, "unknown state"},
+      {SQL_ATTEMPT_ADD, "attempt", 3, {INT(9), INT(4), INT(1)}, "unknown state"},
+      {SQL_PART_ADD, "part", 8, PART(1, 5), "another length"},
+      {SQL_PART_ADD, "part", 8, PART(4, 32), "has no decision"}, /* reserved only */
+      {SQL_PART_ADD, "part", 8, PART(3, 32), "has no decision"}, /* between two others */
+      {SQL_PART_ADD, "part", 8, PART(9, 32), "has no decision"}, /* behind them all */
+      {SQL_ENTRY_ADD, "entry", 6, ENTRY(4, SQL_DESCRIPTOR), "has no attempt"},
+      {SQL_ENTRY_ADD, "entry", 6, ENTRY(1, SQL_INTENT), "has no attempt"},
+      {SQL_ENTRY_ADD, "entry", 6, ENTRY(3, SQL_INTENT), "has no attempt"},
+      {SQL_ENTRY_ADD, "entry", 6, ENTRY(1, SQL_DESCRIPTOR), "descriptors are missing"},
+      {SQL_CURSOR_SET,
+       "cursor",
+       8,
+       {INT(SQL_SEEN), TEXT("s"), INT(1), INT(1), BLOB(31), INT(1), INT(1), INT(1)},
+       "another length"},
+  };
+  for (size_t i = 0; i < BASE_COUNT(cases); i++) {
+    stores_close(f);
+    stores_open(f);
+    OK(weir_store_reserve(f->store, 1, NULL, 0, &f->err));
+    OK(stores_decide(f, 1, 10, false));
+    OK(weir_store_abort(f->store, 2, NULL, 0, &f->err));
+    OK(weir_store_reserve(f->store, 4, NULL, 0, &f->err));
+    OK(put_row(f, &cases[i]));
+    weir_store_state *s = NULL;
+    weir_status status = weir_store_load(f->store, &s, &f->err);
+    if (status != WEIR_E_CORRUPT || !strstr(f->err.message, cases[i].message))
+      fail_msg("case %zu: %s '%s'", i, weir_status_name(status), f->err.message);
+    assert_null(s);
+  }
+}
+
+static void test_more_than_memory(void **state) {
+  stores_fixture *f = *state;
+  store_state *s = store_state_new(&f->err);
+  assert_non_null(s);
+  assert_null(store_state_alloc(s, SIZE_MAX / 2, 4, &f->err));
+  assert_int_equal(f->err.code, WEIR_E_NOMEM);
+  assert_null(store_state_alloc(s, SIZE_MAX, 1, &f->err));
+  stores_assert_message(f, "too large to load");
+  weir_store_state_free(store_state_public(s));
+}
+
+#define MEMORY(test) \
+  cmocka_unit_test_setup_teardown(test, stores_setup_memory, stores_teardown)
 #define EACH(test)                                                                 \
   cmocka_unit_test_setup_teardown(test, stores_setup_disk, stores_teardown),       \
       cmocka_unit_test_setup_teardown(test, stores_setup_memory, stores_teardown), \
@@ -437,6 +594,10 @@ int main(void) {
       EACH(test_adopt),
       EACH(test_adopt_is_for_a_store_of_nothing),
       EACH(test_a_broken_step_ends_the_store),
+      MEMORY(test_what_cannot_be_asked_for),
+      EACH(test_lines_are_remembered),
+      MEMORY(test_rows_that_make_no_sense),
+      MEMORY(test_more_than_memory),
   };
   return cmocka_run_group_tests(tests, stores_start_server, stores_stop_server);
 }

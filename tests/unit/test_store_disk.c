@@ -175,6 +175,23 @@ static void test_read_beside_the_owner(void **state) {
   assert_int_equal(weir_store_reserve(reader, 99, NULL, 0, &f->err),
                    WEIR_E_INVALID_STATE);
   assert_int_equal(weir_store_check_lease(reader, &f->err), WEIR_E_INVALID_STATE);
+  weir_store_sink sink = stores_sink("a", 1, 1, 5);
+  weir_store_decision decision = {.attempt = 1, .token = 1};
+  weir_store_adoption adoption = {
+      .pipeline = STORES_PIPELINE, .token = 1, .last_attempt = 1};
+  weir_store_binding binding = {"a", stores_bytes("id"), 2};
+  const weir_status refused[] = {
+      weir_store_decide(reader, &decision, &f->err),
+      weir_store_abort(reader, 1, NULL, 0, &f->err),
+      weir_store_pin(reader, &binding, 0, &f->err),
+      weir_store_adopt(reader, &adoption, &f->err),
+      weir_store_seen(reader, "a", &sink.cursor, &f->err),
+      weir_store_cleaned(reader, "a", 1, &f->err),
+      weir_store_flush(reader, &f->err),
+      weir_store_watch(reader, &f->err),
+  };
+  for (size_t i = 0; i < BASE_COUNT(refused); i++)
+    assert_int_equal(refused[i], WEIR_E_INVALID_STATE);
   weir_store_close(reader);
   OK(weir_store_check_lease(f->store, &f->err));
   OK(stores_decide(f, 6, 10, false));
@@ -431,6 +448,23 @@ static void test_a_killed_owner_leaves_all(void **state) {
   weir_store_state_free(s);
 }
 
+/* Whoever wants no words gets none; one that failed says no more than that it did. */
+static void test_without_words(void **state) {
+  stores_fixture *f = *state;
+  weir_store *second = NULL;
+  assert_int_equal(weir_store_open(f->state, STORES_PIPELINE, &second, NULL),
+                   WEIR_E_FENCED);
+  assert_int_equal(weir_store_open(f->db, STORES_PIPELINE, &second, NULL),
+                   WEIR_E_INVALID_CONFIG);
+  stores_close(f);
+  int fd = open(f->db, O_WRONLY | O_TRUNC);
+  assert_int_equal(write(fd, "this is no database, by any means at all", 40), 40);
+  close(fd);
+  assert_int_equal(weir_store_open(f->state, STORES_PIPELINE, &second, NULL),
+                   WEIR_E_CORRUPT);
+  assert_null(second);
+}
+
 static void test_another_process_is_fenced(void **state) {
   stores_fixture *f = *state;
   assert_int_equal(run_child("open", f->state, NULL), 10);
@@ -508,23 +542,16 @@ static void test_failures_say_what_is_known(void **state) {
     const char *faults;
     int rc;
   } cases[] = {
-      {"store.reserve.before=fail", 30},
-      {"store.decide.before=fail", 30},
-      {"store.abort.before=fail", 30},
-      {"store.pin.before=fail", 30},
-      {"store.flush.before=fail", 30},
-      {"store.commit.before=fail@3", 30},
-      {"store.commit.sync=fail@2", 20},
-      {"store.decide.after=fail", 20},
-      {"store.reserve.after=fail", 20},
-      {"store.abort.after=fail", 20},
-      {"store.pin.after=fail", 20},
-      {"store.flush.after=fail", 20},
-      {"store.checkpoint.before=fail", 40},
-      {"store.create.before=fail", 10},
-      {"store.create.after=fail", 10},
-      {"store.open.locked=fail", 10},
-      {"store.none=fail", 0},
+      {"store.reserve.before=fail", 30},    {"store.decide.before=fail", 30},
+      {"store.abort.before=fail", 30},      {"store.pin.before=fail", 30},
+      {"store.flush.before=fail", 30},      {"store.commit.before=fail@3", 30},
+      {"store.commit.sync=fail@2", 20},     {"store.decide.after=fail", 20},
+      {"store.reserve.after=fail", 20},     {"store.abort.after=fail", 20},
+      {"store.pin.after=fail", 20},         {"store.flush.after=fail", 20},
+      {"store.checkpoint.before=fail", 40}, {"store.create.before=fail", 10},
+      {"store.lock.opened=fail", 10},       {"store.lease.before=fail", 10},
+      {"store.lease.after=fail", 10},       {"store.create.after=fail", 10},
+      {"store.open.locked=fail", 10},       {"store.none=fail", 0},
   };
   for (size_t i = 0; i < BASE_COUNT(cases); i++) {
     char folder[128];
@@ -559,6 +586,7 @@ int main(int argc, char **argv) {
       DISK(test_the_file_stays_small),
       DISK(test_a_killed_owner_leaves_all),
       DISK(test_another_process_is_fenced),
+      DISK(test_without_words),
 #if defined(WEIR_FAULTS)
       DISK(test_killed_at_every_point),
       DISK(test_killed_while_taking_the_lease),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * malloc and its kin, defined in the executable: the dynamic linker finds these first, for every library. Under
+ * malloc and its kin, defined in the executable, in which weir is linked. They are not exported, so shared libraries
+ * keep their own. Under
  * a sanitizer they hand on to its own, which then watches the blocks; else to those of glibc.
  */
 #include "failing/failing.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that runs out: the n-th allocation of the process fails, whoever asks for it, SQLite and libzstd too.
+/* Memory that runs out: the n-th allocation fails of weir and of what is linked into it; not of shared libraries.
  * A test that says "ctest: failing" is linked with it. What else is built for a sanitizer still sees every block. */
 #ifndef TESTS_UNIT_FAILING_H
 #define TESTS_UNIT_FAILING_H
