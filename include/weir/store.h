@@ -109,7 +109,7 @@ typedef struct weir_store_state {
 } weir_store_state;
 
 /* Opens or creates the SQLite store in folder `state` (made 0700, files 0600, its parent synced), takes
- * the lease (token + 1, durable) and settles the WAL, so that what load says is on disk. The deployment
+ * the lease (a higher token, durable) and settles the WAL, so that what load says is on disk. The deployment
  * UUID is created once. WEIR_E_FENCED: another live instance owns it (named by pid); WEIR_E_CONFLICT: the
  * store belongs to another pipeline; network file systems are refused. */
 WEIR_API weir_status weir_store_open(const char *state, const char *pipeline,

@@ -228,7 +228,7 @@ static weir_status pg_set_aside(pg_store *store, weir_error *err) {
 }
 
 /* The lease as it was. A new deployment begins also where it is damaged or missing. Nobody can say then what
- * tokens were given; those counted up from 1, so microseconds since 1970 are far beyond. */
+ * tokens were given; a start, which takes longer, raises them by 2^20 at most, so nanoseconds since 1970 are beyond. */
 static weir_status pg_read_lease(pg_store *store, bool lost, bool anew, uint64_t *token,
                                  uint64_t *last, weir_error *err) {
   weir_status status =
@@ -238,7 +238,7 @@ static weir_status pg_read_lease(pg_store *store, bool lost, bool anew, uint64_t
     weir_error_set(err, status, 0, "checkpoint store %s: pipeline %s has no lease row%s",
                    store->sql.path, store->pipeline, sql_damaged);
   if (!anew) return status;
-  *token = (uint64_t)base_clock_wall() / 1000;
+  *token = (uint64_t)base_clock_wall();
   *last = 0;
   return WEIR_OK;
 }
@@ -251,9 +251,9 @@ static weir_status pg_take(pg_store *store, bool anew, weir_error *err) {
   BASE_TRY(base_uuid_new(deployment, err));
   BASE_TRY(pg_lock_lease(store, &lost, err));
   BASE_TRY(pg_read_lease(store, lost, anew, &token, &last, err));
-  store->sql.token = token + 1;
+  BASE_TRY(sql_next_token(token, &store->sql.token, err));
   store->sql.last_attempt = last;
-  sql_value lease[] = {sql_int(token + 1), sql_int(last)};
+  sql_value lease[] = {sql_int(store->sql.token), sql_int(last)};
   BASE_TRY(sql_put(&store->sql, SQL_LEASE_TAKE, "lease", lease, 2, NULL, err));
   if (gethostname(host, sizeof(host) - 1)) snprintf(host, sizeof(host), "unknown");
   snprintf(owner, sizeof(owner), "pid %ld on %s", (long)getpid(), host);

@@ -112,6 +112,7 @@ weir_status sql_verify(sql_store *store, const char *table, const sql_value *v, 
 /* The integers of the row that the statement finds, and whether it finds one. */
 weir_status sql_get_ints(sql_store *store, sql_statement id, const sql_value *v, int n,
                          uint64_t *out, int n_out, bool *found, weir_error *err);
+weir_status sql_next_token(uint64_t token, uint64_t *out, weir_error *err);
 /* The lease row, checked; CORRUPT when there is none. */
 weir_status sql_read_lease(sql_store *store, uint64_t *token, uint64_t *last,
                            weir_error *err);

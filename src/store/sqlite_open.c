@@ -153,9 +153,9 @@ static weir_status open_take_lease(sq_store *store, weir_error *err) {
   uint64_t token = 0, last = 0;
   BASE_TRY(open_begin(store, err));
   BASE_TRY(sql_read_lease(&store->sql, &token, &last, err));
-  store->sql.token = token + 1;
+  BASE_TRY(sql_next_token(token, &store->sql.token, err));
   store->sql.last_attempt = last;
-  sql_value lease[] = {sql_int(token + 1), sql_int(last)};
+  sql_value lease[] = {sql_int(store->sql.token), sql_int(last)};
   BASE_TRY(sql_put(&store->sql, SQL_LEASE_TAKE, "lease", lease, 2, NULL, err));
   if (WEIR_FAULT("store.lease.before")) {
     return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",

