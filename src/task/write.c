@@ -108,7 +108,7 @@ static weir_status offer_range(cutting *c, int64_t from, int64_t rows, weir_erro
 /* The whole batch was offered and refused with `first`. */
 static weir_status offer_in_ranges(cutting *c, const weir_error *first, weir_error *err) {
   weir_error error = *first;
-  int64_t stride = c->rows, from = 0, n = c->rows;
+  int64_t stride = c->rows, from = 0, n = 0;
   for (;;) {
     int64_t row = from + error.row;
     c->bad[row] = 1;
