@@ -24,7 +24,7 @@ char *spool_folder_of(const char *folder, const weir_namespace *ns, weir_error *
   return base_path_join(folder, key, err);
 }
 
-static void format_name(const weir_spool_id *id, char out[SPOOL_MAX_NAME]) {
+void spool_name_format(const weir_spool_id *id, char out[SPOOL_MAX_NAME]) {
   char hex[2 * WEIR_INCARNATION_SIZE + 1];
   base_hex_encode(id->incarnation, sizeof(id->incarnation), hex);
   snprintf(out, SPOOL_MAX_NAME, "%" PRIu64 "-%" PRIu64 "-%s" SUFFIX, id->attempt,
@@ -36,21 +36,23 @@ char *spool_path_of(const char *folder, const weir_namespace *ns, const weir_spo
   char name[SPOOL_MAX_NAME];
   char *dir = spool_folder_of(folder, ns, err);
   if (!dir) return NULL;
-  format_name(id, name);
+  spool_name_format(id, name);
   char *path = base_path_join(dir, name, err);
   free(dir);
   return path;
 }
 
-/* Only what format_name could have made. */
+/* Only what spool_name_format could have made. */
 bool spool_name_parse(const char *name, weir_spool_id *out) {
   weir_spool_id id = {0};
-  char again[SPOOL_MAX_NAME], hex[2 * WEIR_INCARNATION_SIZE + 1];
-  if (sscanf(name, "%20" SCNu64 "-%20" SCNu64 "-%32[0-9a-f]", &id.attempt,
-             &id.participant, hex) != 3 ||
-      !base_hex_decode(hex, id.incarnation, sizeof(id.incarnation)))
-    return false;
-  format_name(&id, again);
+  char again[SPOOL_MAX_NAME], hex[2 * WEIR_INCARNATION_SIZE + 1] = "", *end = NULL;
+  id.attempt = strtoull(name, &end, 10);
+  if (*end != '-') return false;
+  id.participant = strtoull(end + 1, &end, 10);
+  if (*end != '-') return false;
+  snprintf(hex, sizeof(hex), "%s", end + 1);
+  if (!base_hex_decode(hex, id.incarnation, sizeof(id.incarnation))) return false;
+  spool_name_format(&id, again);
   if (strcmp(again, name) != 0) return false;
   *out = id;
   return true;
@@ -115,12 +117,13 @@ static weir_status add_entry(listing *l, const weir_spool_id *id, uint64_t bytes
 static weir_status list(const char *dir, listing *out, weir_error *err) {
   weir_status status = WEIR_OK;
   DIR *d = opendir(dir);
-  if (!d) return errno == ENOENT ? WEIR_OK : base_io_error(err, errno, "list", dir);
+  int fd = d ? dirfd(d) : -1;
+  if (fd < 0) return errno == ENOENT ? WEIR_OK : base_io_error(err, errno, "list", dir);
   for (struct dirent *e = readdir(d); e && !status; e = readdir(d)) {
     weir_spool_id id;
     struct stat info;
     if (!spool_name_parse(e->d_name, &id)) continue;
-    if (fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW)) continue;
+    if (fstatat(fd, e->d_name, &info, AT_SYMLINK_NOFOLLOW)) continue;
     status = add_entry(out, &id, (uint64_t)info.st_size, err);
   }
   closedir(d);
@@ -131,7 +134,7 @@ static weir_status list(const char *dir, listing *out, weir_error *err) {
 static weir_status remove_entry(const char *dir, const weir_spool_id *id,
                                 weir_error *err) {
   char name[SPOOL_MAX_NAME];
-  format_name(id, name);
+  spool_name_format(id, name);
   char *path = base_path_join(dir, name, err);
   if (!path) return WEIR_E_NOMEM;
   weir_status status = remove_path(path, err);

@@ -64,6 +64,7 @@ weir_status spool_map_frame(int fd, const spool_place *place, uint64_t offset,
 char *spool_folder_of(const char *folder, const weir_namespace *ns, weir_error *err);
 char *spool_path_of(const char *folder, const weir_namespace *ns, const weir_spool_id *id,
                     weir_error *err);
+void spool_name_format(const weir_spool_id *id, char out[SPOOL_MAX_NAME]);
 bool spool_name_parse(const char *name, weir_spool_id *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spool/segment.h"
 #include "spool/txn.h"
 
 /* ---- requests ----------------------------------------------------------------------------------- */
@@ -155,26 +156,21 @@ struct txn_cleaner {
   char *folder;
 };
 
+#define INTENT "weir-spool 1 "
+
 weir_status txn_intent_write(const weir_spool_id *id, weir_bytes *out, weir_error *err) {
-  char text[128], hex[2 * WEIR_INCARNATION_SIZE + 1];
-  base_hex_encode(id->incarnation, sizeof(id->incarnation), hex);
-  int n = snprintf(text, sizeof(text), "weir-spool 1 %" PRIu64 " %" PRIu64 " %s",
-                   id->attempt, id->participant, hex);
+  char text[sizeof(INTENT) + SPOOL_MAX_NAME], name[SPOOL_MAX_NAME];
+  spool_name_format(id, name);
+  int n = snprintf(text, sizeof(text), INTENT "%s", name);
   return weir_bytes_copy(out, text, (size_t)n, err);
 }
 
 bool txn_intent_read(const uint8_t *data, size_t size, weir_spool_id *out) {
-  char text[128], hex[2 * WEIR_INCARNATION_SIZE + 1];
-  weir_spool_id id = {0};
+  char text[sizeof(INTENT) + SPOOL_MAX_NAME];
   if (size >= sizeof(text)) return false;
-  memcpy(text, data, size);
+  if (size) memcpy(text, data, size);
   text[size] = 0;
-  if (sscanf(text, "weir-spool 1 %20" SCNu64 " %20" SCNu64 " %32[0-9a-f]", &id.attempt,
-             &id.participant, hex) != 3 ||
-      !base_hex_decode(hex, id.incarnation, sizeof(id.incarnation)))
-    return false;
-  *out = id;
-  return true;
+  return base_starts_with(text, INTENT) && spool_name_parse(text + strlen(INTENT), out);
 }
 
 weir_status txn_cleaner_new(const char *folder, txn_cleaner **out, weir_error *err) {

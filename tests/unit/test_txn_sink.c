@@ -136,7 +136,8 @@ static void fill(size_t batches) {
   weir_error err = {0};
   for (size_t b = 0; b < batches; b++) {
     for (size_t i = 0; i < n_sinks; i++) {
-      int64_t ids[2] = {next_row++, next_row++};
+      int64_t ids[2] = {next_row, next_row + 1};
+      next_row += 2;
       must(write_ids(i, ids, 2, &err), &err);
     }
   }
@@ -422,7 +423,8 @@ static void test_bad_data_is_believed_twice(void **state) {
   check_rows();
   add_rule((rule){"apply", 0, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, false});
   begin_epoch();
-  int64_t ids[2] = {next_row++, next_row++};
+  int64_t ids[2] = {next_row, next_row + 1};
+  next_row += 2;
   must(write_ids(0, ids, 2, &err), &err);
   assert_int_equal(try_prepare(NULL, &err), WEIR_E_BAD_DATA);
   assert_true(err.flags & WEIR_ERR_BAD_DATA);
