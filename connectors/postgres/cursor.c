@@ -18,14 +18,18 @@ static void to_hex(const uint8_t *bytes, size_t size, char *out) {
   for (size_t i = 0; i < size; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Digits, with or without dashes between; false: there are more or fewer. */
+static int digit_of(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Digits as the server writes them, with or without dashes between; false: there are more or fewer. */
 static bool from_hex(const char *text, uint8_t *out, size_t size) {
   size_t n = 0;
   for (; *text; text++) {
-    unsigned byte;
     if (*text == '-') continue;
-    if (n == size || !text[1] || sscanf(text, "%2x", &byte) != 1) return false;
-    out[n++] = (uint8_t)byte;
+    int high = digit_of(text[0]), low = high < 0 ? -1 : digit_of(text[1]);
+    if (low < 0 || n == size) return false;
+    out[n++] = (uint8_t)(high << 4 | low);
     text++;
   }
   return n == size;

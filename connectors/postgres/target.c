@@ -322,19 +322,22 @@ weir_status pg_target_annotate(const pg_target *target, const int *fields,
 
 bool pg_field_type(const struct ArrowSchema *field, pg_type *type, bool *not_null) {
   struct ArrowStringView note = ArrowCharView(NULL);
-  char text[160];
-  int kind = 0, array = 0, required = 0, name = 0;
+  char text[160], *at = text;
+  long v[5]; /* as annotate_field writes them */
   if (ArrowMetadataGetValue(field->metadata, ArrowCharView(NOTE), &note) !=
           NANOARROW_OK ||
       !note.data)
     return false;
   snprintf(text, sizeof(text), "%.*s", (int)note.size_bytes, note.data);
-  if (sscanf(text, "%d %d %u %d %d %n", &kind, &array, &type->oid, &type->typmod,
-             &required, &name) < 5)
-    return false;
-  type->kind = (pg_kind)kind;
-  type->array = array;
-  *not_null = required;
-  snprintf(type->name, sizeof(type->name), "%s", text + name);
+  for (int i = 0; i < 5; i++) {
+    v[i] = strtol(at, &at, 10);
+    if (*at++ != ' ') return false;
+  }
+  type->kind = (pg_kind)v[0];
+  type->array = v[1];
+  type->oid = (uint32_t)v[2];
+  type->typmod = (int32_t)v[3];
+  *not_null = v[4];
+  snprintf(type->name, sizeof(type->name), "%s", at);
   return true;
 }

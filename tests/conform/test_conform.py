@@ -115,18 +115,32 @@ def server():
         server.remove()
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert, key: [id]"])
-def test_postgres(weir, server, quick_path, mode):
+@contextlib.contextmanager
+def rows_table(server, folder, mode):
+    """(options, command that counts) for a table of a server."""
     server.sql("drop table if exists rows, weir_cursor")
 
     def count():
         made = server.sql("select to_regclass('public.rows') is not null") == "t"
         return server.sql("select count(*) from rows") if made else 0
 
-    config = f"{{uri: '{server.uri}', table: public.rows, create: true, mode: {mode}}}\n"
-    with counted(quick_path, count) as command:
+    with counted(folder, count) as command:
+        yield f"{{uri: '{server.uri}', table: public.rows, create: true, mode: {mode}}}\n", command
+
+
+def test_postgres(weir, server, quick_path):
+    with rows_table(server, quick_path, "append") as (config, command):
         report = certify(weir, "postgres", quick_path, config, command)
     assert report["contract"]["claims"]
+
+
+def test_postgres_by_key(weir, server, quick_path):
+    """tests/long has all of it."""
+    with rows_table(server, quick_path, "upsert, key: [id]") as (config, command):
+        (quick_path / "options.yaml").write_text(config)
+        arguments = ["--config", "options.yaml", "--count", command, "--json", "--only", "rows"]
+        report, wrong = verdict(weir("conform", "postgres", *arguments, cwd=quick_path))
+    assert wrong == [] and {c["outcome"] for c in report["checks"] if c["group"] == "rows"} == {"passed"}
 
 
 @pytest.fixture

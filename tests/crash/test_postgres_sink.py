@@ -165,3 +165,39 @@ def test_connection_cut_at_commit(answer_lost, nth, case):
     assert proxy.left < 0 and done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-4000:]}"
     case.check()
     case.check_clean()
+
+
+# ---- owners that were paused -------------------------------------------------------------------------
+
+
+class StandbyCase(SinkCase):
+    """With the store on the server too, and a spool for every owner: another may take over while the first is stopped."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        text = self.pipeline.read_text().replace("state: ./state", f"state: ./state\nstore: '{self.uri}'\nstore_lease: 60s\nspool: ./spool")
+        self.pipeline.write_text(text)
+
+    def expire(self):
+        self.sql("update weir.lease set expires = '-infinity'")
+
+
+@pytest.mark.parametrize(
+    "point", ["txn.open", "txn.apply", "postgres.rows_sent", "txn.prepared", "store.decide.before", "store.decide.after", "txn.commit", "txn.committed"]
+)
+def test_paused_owner(point, tmp_path, weir_faults_bin, server):
+    """It wakes up when its successor has delivered all, and adds nothing."""
+    case = StandbyCase(tmp_path, weir_faults_bin, server)
+    zombie = case.stop(f"{point}=stop@{1 if point == 'txn.open' else 3}")
+    case.expire()
+    second = case.run()
+    assert second.returncode == 0, second.stderr
+    case.check()
+    zombie = case.go_on(zombie)
+    # An epoch that the other one has published with the same bytes is delivered for the zombie too.
+    assert zombie.returncode == 4 or (zombie.returncode in (0, 5) and point in ("store.decide.after", "txn.commit", "txn.committed")), (
+        f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
+    )
+    case.check()
+    case.expire()
+    case.check_goes_on()

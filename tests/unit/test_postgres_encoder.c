@@ -174,7 +174,7 @@ static void test_bytes(void **state) {
     char *hex = NULL;
     if (encode(batch, s->to, &hex, &err)) fail_msg("%s: %s", s->type, err.message);
     char *got = split(hex);
-    if (strcmp(got, s->want)) {
+    if (strcmp(got, s->want) != 0) {
       print_error("%s to %s:\n%s\nexpected\n%s\n", s->type, s->to, got, s->want);
       wrong++;
     }
