@@ -25,9 +25,14 @@ weir_status task_actor_reserve(task_actor *actor, uint32_t lane, weir_error *err
   return status;
 }
 
+/* Lanes are stopped before a purge, but a participant may hand something over between its own and this one's: what is
+ * older never enters, where it would take room that nobody is told of when it is dropped. */
 void task_actor_add(task_actor *actor, uint32_t lane, const task_item *item) {
   pthread_mutex_lock(&actor->lock);
-  task_queue_push(&actor->queues[lane], item);
+  if (item->generation < actor->rewind)
+    weir_batch_unref(item->batch);
+  else
+    task_queue_push(&actor->queues[lane], item);
   pthread_mutex_unlock(&actor->lock);
   /* Not under the lock, which the woken thread takes first. */
   pthread_cond_signal(&actor->wake);
@@ -94,22 +99,13 @@ void actor_made_room(task_actor *actor, uint32_t queue) {
   pthread_mutex_unlock(&feeder->lock);
 }
 
-/* Takes an item out of a queue; what a rewind has overtaken on its way here is dropped. Lanes are stopped before a
- * purge; a participant may hand something over between its own and this one's. */
-static int pop(task_actor *actor, uint32_t queue, task_item *out) {
-  while (task_queue_pop(&actor->queues[queue], out)) {
-    if (out->generation >= actor->rewind) return 1;
-    weir_batch_unref(out->batch);
-  }
-  return 0;
-}
-
 int actor_next_item(task_actor *actor, uint32_t *queue, task_item *out) {
   if (!actor->gate) return 0;
   uint32_t n = actor->n_queues;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t q = (actor->next_queue + i) % n;
-    if (!actor->fed[q] || actor->met[q] || !pop(actor, q, out)) continue;
+    if (!actor->fed[q] || actor->met[q] || !task_queue_pop(&actor->queues[q], out))
+      continue;
     actor->next_queue = (q + 1) % n;
     *queue = q;
     return 1;
