@@ -68,6 +68,8 @@ static weir_status fail(pg_conn *c, const PGresult *result, const char *what,
            : c->conn && *PQerrorMessage(c->conn) ? PQerrorMessage(c->conn)
                                                  : "the connection was lost");
   for (size_t n = strlen(text); n && text[n - 1] == '\n'; n--) text[n - 1] = 0;
+  for (char *at = text; *at; at++)
+    if (*at == '\n' || *at == '\t') *at = ' ';
   scrub(c, text);
   c->lost = lost;
   weir_status code = class ? class->code : WEIR_E_IO;
