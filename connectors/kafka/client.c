@@ -4,21 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kafka.h"
+#include "client.h"
 
-/* What weir sets itself, since a position in the checkpoint store must be the only one. */
+/* What weir sets itself: a position in the checkpoint store, or the transaction's cursor, must be all that counts. */
 static const struct {
   const char *key, *why;
 } owned[] = {
     {"bootstrap.servers", "give option brokers"},
     {"metadata.broker.list", "give option brokers"},
-    {"group.id", "give option group"},
-    {"group.instance.id", "the source is no member of a group"},
+    {"group.id", "give a source the option group"},
+    {"group.instance.id", "no group is joined"},
     {"enable.auto.commit", "weir publishes offsets once every target has their rows"},
     {"auto.commit.enable", "weir publishes offsets once every target has their rows"},
     {"enable.auto.offset.store", "offsets are kept in the checkpoint store"},
     {"auto.offset.reset", "give option start; a lost offset is never passed over unsaid"},
     {"enable.partition.eof", "weir needs it"},
+    {"transactional.id", "it is the cursor's"},
+    {"enable.idempotence", "transactions need it"},
+    {"acks", "transactions need all"},
+    {"request.required.acks", "transactions need all"},
 };
 
 /* Values of these must not show in an error. */
@@ -42,28 +46,77 @@ static weir_status set(rd_kafka_conf_t *conf, const char *key, const char *value
       rd_kafka_version_str());
 }
 
-static weir_status set_config(rd_kafka_conf_t *conf, const weir_options *options,
+static weir_status set_config(rd_kafka_conf_t *conf, const kafka_settings *settings,
                               weir_error *err) {
-  for (size_t i = 0; i < weir_options_count(options, "config"); i++) {
-    const char *key = weir_options_key(options, "config", i);
-    for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
-      if (strcmp(key, owned[k].key) == 0)
-        return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                              "option config: %s is not for the user to set: %s", key,
-                              owned[k].why);
-    }
-    weir_status status =
-        set(conf, key, weir_options_item(options, "config", i), "config", err);
-    if (status != WEIR_OK) return status;
-  }
-  return WEIR_OK;
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < settings->n && status == WEIR_OK; i++)
+    status = set(conf, settings->keys[i], settings->values[i], "config", err);
+  return status;
 }
 
-weir_status kafka_config_check(const weir_options *options, weir_error *err) {
+static weir_status check_keys(const kafka_settings *settings, weir_error *err) {
+  for (size_t i = 0; i < settings->n; i++) {
+    for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
+      if (strcmp(settings->keys[i], owned[k].key) == 0)
+        return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                              "option config: %s is not for the user to set: %s",
+                              owned[k].key, owned[k].why);
+    }
+  }
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
-  weir_status status = set_config(conf, options, err);
+  weir_status status = set_config(conf, settings, err);
   rd_kafka_conf_destroy(conf);
   return status;
+}
+
+void kafka_settings_done(kafka_settings *settings) {
+  for (size_t i = 0; i < settings->n; i++) {
+    free(settings->keys[i]);
+    free(settings->values[i]);
+  }
+  free(settings->keys);
+  free(settings->values);
+  free(settings->where);
+  free(settings->brokers);
+  *settings = (kafka_settings){0};
+}
+
+static char *join_brokers(const weir_options *options) {
+  size_t n = weir_options_count(options, "brokers"), size = 1;
+  for (size_t i = 0; i < n; i++)
+    size += strlen(weir_options_item(options, "brokers", i)) + 1;
+  char *text = calloc(1, size), *p = text;
+  for (size_t i = 0; i < n && text != NULL; i++)
+    p += sprintf(p, "%s%s", i > 0 ? "," : "", weir_options_item(options, "brokers", i));
+  return text;
+}
+
+weir_status kafka_settings_read(const weir_options *options, kafka_settings *out,
+                                weir_error *err) {
+  size_t n = weir_options_count(options, "config");
+  kafka_settings made = {.where = strdup(weir_options_where(options)),
+                         .brokers = join_brokers(options),
+                         .keys = calloc(n + 1, sizeof(char *)),
+                         .values = calloc(n + 1, sizeof(char *))};
+  bool good = made.where && made.brokers && made.keys && made.values;
+  for (size_t i = 0; i < n && good; i++) {
+    made.keys[i] = strdup(weir_options_key(options, "config", i));
+    made.values[i] = strdup(weir_options_item(options, "config", i));
+    made.n++;
+    good = made.keys[i] && made.values[i];
+  }
+  weir_status status =
+      good ? check_keys(&made, err)
+           : weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for the options");
+  if (status == WEIR_OK && made.brokers[0] == '\0')
+    status = weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                            "option brokers: the list is empty");
+  if (status != WEIR_OK) {
+    kafka_settings_done(&made);
+    return status;
+  }
+  *out = made;
+  return WEIR_OK;
 }
 
 /* ---- callbacks ---- */
@@ -76,6 +129,8 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility,
                    : level <= 6 ? WEIR_LOG_INFO
                                 : WEIR_LOG_DEBUG;
   char line[512];
+  /* A setting of consumers is no use to a producer, and the other way round: the sink has both. */
+  if (strcmp(facility, "CONFWARN") == 0) return;
   snprintf(line, sizeof(line), "%s: %s", facility, text);
   client->host->log(client->host->ctx, mapped, client->where, line);
 }
@@ -90,55 +145,26 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 
 /* ---- the handle ---- */
 
-static char *join_brokers(const weir_options *options) {
-  size_t n = weir_options_count(options, "brokers"), size = 1;
-  for (size_t i = 0; i < n; i++)
-    size += strlen(weir_options_item(options, "brokers", i)) + 1;
-  char *text = malloc(size), *p = text;
-  for (size_t i = 0; i < n && text != NULL; i++)
-    p += sprintf(p, "%s%s", i > 0 ? "," : "", weir_options_item(options, "brokers", i));
-  return text;
-}
-
-static weir_status configure(rd_kafka_conf_t *conf, kafka_client *client,
-                             const weir_options *options, weir_error *err) {
-  static const char *const fixed[][2] = {
-      {"client.id", "weir"},
-      {"isolation.level", "read_committed"},
-      {"check.crcs", "true"},
-      {"enable.auto.commit", "false"},
-      {"enable.auto.offset.store", "false"},
-      {"auto.offset.reset", "error"},
-      {"enable.partition.eof", "true"},
-  };
-  weir_status status = WEIR_OK;
-  char *brokers = join_brokers(options);
-  if (brokers == NULL)
-    return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for the brokers");
-  for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && status == WEIR_OK; i++)
-    status = set(conf, fixed[i][0], fixed[i][1], "config", err);
-  if (status == WEIR_OK) status = set_config(conf, options, err);
-  if (status == WEIR_OK) status = set(conf, "bootstrap.servers", brokers, "brokers", err);
-  /* Assigning partitions needs a name, though no group is joined; without the option none is written to. */
-  const char *group = weir_options_string(options, "group");
-  if (status == WEIR_OK)
-    status = set(conf, "group.id", group != NULL ? group : "weir", "group", err);
-  rd_kafka_conf_set_opaque(conf, client);
-  rd_kafka_conf_set_log_cb(conf, on_log);
-  rd_kafka_conf_set_error_cb(conf, on_error);
-  free(brokers);
-  return status;
-}
-
-weir_status kafka_client_consumer(kafka_client *client, const weir_options *options,
-                                  weir_error *err) {
+weir_status kafka_client_open(kafka_client *client, const kafka_settings *settings,
+                              rd_kafka_type_t type, const kafka_pair *fixed,
+                              weir_error *err) {
   char text[256];
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   client->last_error[0] = '\0';
-  snprintf(client->where, sizeof(client->where), "%s", weir_options_where(options));
-  weir_status status = configure(conf, client, options, err);
+  snprintf(client->where, sizeof(client->where), "%s", settings->where);
+  weir_status status = set(conf, "client.id", "weir", "config", err);
+  /* The user's after those that may be otherwise; the others are refused in `config`. */
+  for (; fixed->key != NULL && status == WEIR_OK; fixed++)
+    status = set(conf, fixed->key, fixed->value, "config", err);
+  if (status == WEIR_OK) status = set_config(conf, settings, err);
+  if (status == WEIR_OK)
+    status = set(conf, "bootstrap.servers", settings->brokers, "brokers", err);
+  rd_kafka_conf_set_opaque(conf, client);
+  rd_kafka_conf_set_log_cb(conf, on_log);
+  rd_kafka_conf_set_error_cb(conf, on_error);
+  if (client->on_delivery != NULL) rd_kafka_conf_set_dr_msg_cb(conf, client->on_delivery);
   if (status == WEIR_OK) {
-    client->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    client->rk = rd_kafka_new(type, conf, text, sizeof(text));
     if (client->rk != NULL) conf = NULL; /* the handle's by now */
     if (client->rk == NULL)
       status = weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,

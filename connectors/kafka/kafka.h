@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the connector `kafka`: the client of librdkafka, where the source stands in each partition, and
- * messages to rows.
+ * Inside of the source `kafka`: where it stands in each partition, and messages to rows.
  */
 #ifndef CONNECTORS_KAFKA_KAFKA_H
 #define CONNECTORS_KAFKA_KAFKA_H
 
-#include <librdkafka/rdkafka.h>
-#include <stdbool.h>
 #include <weir/batch.h>
-#include <weir/plugin.h>
+
+#include "client.h"
 
 extern const weir_source_ops weir_kafka_source_ops;
-
-/* ---- client.c: the handle ---- */
-
-/* What librdkafka's callbacks get; it must stay where it is while the handle lives. */
-typedef struct kafka_client {
-  const weir_host *host;
-  rd_kafka_t *rk;  /* NULL: none */
-  char where[128]; /* names the connector in the log */
-  char last_error
-      [256]; /* of a broker or of the client itself, for messages; may be empty */
-} kafka_client;
-
-/* Whether `config` can be used: known keys, values that librdkafka takes, none that weir sets itself. */
-weir_status kafka_config_check(const weir_options *options, weir_error *err);
-/* A consumer of the options' brokers; no I/O by this thread. */
-weir_status kafka_client_consumer(kafka_client *client, const weir_options *options,
-                                  weir_error *err);
-void kafka_client_close(kafka_client *client); /* without a handle a no-op */
-/* An error of librdkafka as weir's: "what: text", retriable where another try may help. */
-weir_status kafka_error(const kafka_client *client, rd_kafka_resp_err_t code,
-                        const char *what, weir_error *err);
 
 /* ---- position.c: where reading stands ---- */
 

@@ -280,6 +280,25 @@ static weir_status join(kafka_source *s, const patience *p, bool first, weir_err
   return status;
 }
 
+/* Assigning partitions needs the name of a group, though none is joined; without the option none is written to. */
+static weir_status open_consumer(kafka_source *s, weir_error *err) {
+  const char *group = weir_options_string(s->options, "group");
+  const kafka_pair fixed[] = {{"isolation.level", "read_committed"},
+                              {"check.crcs", "true"},
+                              {"enable.auto.commit", "false"},
+                              {"enable.auto.offset.store", "false"},
+                              {"auto.offset.reset", "error"},
+                              {"enable.partition.eof", "true"},
+                              {"group.id", group != NULL ? group : "weir"},
+                              {0}};
+  kafka_settings settings = {0};
+  weir_status status = kafka_settings_read(s->options, &settings, err);
+  if (status == WEIR_OK)
+    status = kafka_client_open(&s->client, &settings, RD_KAFKA_CONSUMER, fixed, err);
+  kafka_settings_done(&settings);
+  return status;
+}
+
 weir_status kafka_source_start(kafka_source *s, const weir_call *call,
                                const weir_bytes *position, weir_error *err) {
   kafka_source_stop(s);
@@ -288,7 +307,7 @@ weir_status kafka_source_start(kafka_source *s, const weir_call *call,
     status = kafka_position_read(position, &s->places, err);
   if (status == WEIR_OK)
     status = kafka_rows_new(s->options, s->aside != NULL, &s->rows, NULL, err);
-  if (status == WEIR_OK) status = kafka_client_consumer(&s->client, s->options, err);
+  if (status == WEIR_OK) status = open_consumer(s, err);
   patience p = patience_new(s, call, START_MS);
   if (status == WEIR_OK) status = join(s, &p, true, err);
   if (status == WEIR_OK) {

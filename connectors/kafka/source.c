@@ -66,13 +66,11 @@ static const weir_option options[] = {
     {0}};
 
 static weir_status check(const weir_options *o, weir_error *err) {
-  static const char *const lists[] = {"brokers", "topics"};
+  kafka_settings settings = {0};
   kafka_rows *rows = NULL;
-  for (size_t i = 0; i < 2; i++) {
-    if (weir_options_count(o, lists[i]) == 0)
-      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0, "option %s: the list is empty",
-                            lists[i]);
-  }
+  if (weir_options_count(o, "topics") == 0)
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "option topics: the list is empty");
   for (size_t i = 0; i < weir_options_count(o, "topics"); i++) {
     const char *topic = weir_options_item(o, "topics", i);
     size_t size = strspn(topic,
@@ -88,7 +86,8 @@ static weir_status check(const weir_options *o, weir_error *err) {
         return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                               "option topics: '%s' is named twice", topic);
   }
-  weir_status status = kafka_config_check(o, err);
+  weir_status status = kafka_settings_read(o, &settings, err);
+  kafka_settings_done(&settings);
   if (status == WEIR_OK) status = kafka_rows_new(o, false, &rows, NULL, err);
   kafka_rows_free(rows);
   return status;

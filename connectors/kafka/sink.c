@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of sink `kafka`, and its hooks for the adapter. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink.h"
+
+#define DEFAULT_TIMEOUT_MS 300000 /* the brokers' own limit is 15 min by default */
+
+extern const weir_sink_ops weir_kafka_sink_ops;
+
+static const weir_option options[] = {
+    {"brokers", WEIR_OPT_LIST, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "host:port of some brokers, from which the others are learned"},
+    {"topic", WEIR_OPT_STRING, WEIR_OPT_REQUIRED, NULL, 0, 0, NULL,
+     "the topic that takes the messages; it must be there. Its readers see each row once "
+     "with isolation.level: read_committed"},
+    {"format", WEIR_OPT_ENUM, 0, "json", 0, 0, "json|raw",
+     "of a message's value: json (the row as an object) or raw (its one column of utf8 "
+     "or "
+     "binary)"},
+    {"key", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
+     "columns of the message's key, which decides its partition as the Java client does: "
+     "one "
+     "is its text or bytes, or of another type its JSON value; several are a JSON "
+     "object. "
+     "Without it partitions are taken in turn"},
+    {"mode", WEIR_OPT_ENUM, 0, "append", 0, 0, "append|upsert",
+     "append adds each row; upsert takes changes by key: `_op` U is a message with that "
+     "key, "
+     "D one without value, which removes the key from a compacted topic"},
+    {"cursor_topic", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,
+     "a topic of one partition, cleanup.policy=compact, in which each transaction says "
+     "how far "
+     "it is; default weir.TOPIC.PIPELINE.SINK. It is made when it is missing"},
+    {"config", WEIR_OPT_MAP, WEIR_OPT_SECRET, NULL, 0, 0, NULL,
+     "any setting of librdkafka's producer, such as security.protocol, sasl.password, "
+     "compression.type, linger.ms or transaction.timeout.ms (300000 unless it says "
+     "otherwise)"},
+    {0}};
+
+static void release(void *state) {
+  kafka_sink *s = state;
+  for (size_t i = 0; s->key != NULL && i < s->n_key; i++) free(s->key[i]);
+  free(s->key);
+  free(s->topic);
+  free(s->cursor_topic);
+  kafka_settings_done(&s->settings);
+  free(s);
+}
+
+static weir_status no_memory(weir_error *err) {
+  return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a kafka sink");
+}
+
+static weir_status copy(const weir_options *o, kafka_sink *s, weir_error *err) {
+  const char *cursor_topic = weir_options_string(o, "cursor_topic");
+  size_t n = weir_options_count(o, "key");
+  KAFKA_TRY(kafka_settings_read(o, &s->settings, err));
+  s->topic = strdup(weir_options_string(o, "topic"));
+  s->cursor_topic = cursor_topic != NULL ? strdup(cursor_topic) : NULL;
+  s->upsert = strcmp(weir_options_string(o, "mode"), "upsert") == 0;
+  s->raw = strcmp(weir_options_string(o, "format"), "raw") == 0;
+  s->key = calloc(n + 1, sizeof(*s->key));
+  if (s->topic == NULL || s->key == NULL || (cursor_topic != NULL && !s->cursor_topic))
+    return no_memory(err);
+  for (size_t i = 0; i < n; i++) {
+    s->key[i] = strdup(weir_options_item(o, "key", i));
+    if (s->key[i] == NULL) return no_memory(err);
+    s->n_key++;
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_options(kafka_sink *s, weir_error *err) {
+  s->timeout_ms = DEFAULT_TIMEOUT_MS;
+  for (size_t i = 0; i < s->settings.n; i++)
+    if (strcmp(s->settings.keys[i], "transaction.timeout.ms") == 0)
+      s->timeout_ms = strtol(s->settings.values[i], NULL, 10);
+  if (s->upsert && s->n_key == 0)
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "option mode: upsert needs option key");
+  if (s->upsert && s->raw)
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "option mode: upsert needs format: json");
+  if (s->cursor_topic != NULL && strcmp(s->cursor_topic, s->topic) == 0)
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "option cursor_topic: '%s' is the topic of the rows; name "
+                          "another one",
+                          s->topic);
+  return WEIR_OK;
+}
+
+static weir_status configure(const weir_host *host, const weir_options *o, void **out,
+                             weir_error *err) {
+  kafka_sink *s = calloc(1, sizeof(*s));
+  if (s == NULL) return no_memory(err);
+  s->host = host;
+  weir_status status = copy(o, s, err);
+  if (status == WEIR_OK) status = check_options(s, err);
+  if (status != WEIR_OK) {
+    release(s);
+    return status;
+  }
+  *out = s;
+  return WEIR_OK;
+}
+
+static weir_status contract(void *config, weir_txn_contract *out, weir_error *err) {
+  const kafka_sink *s = config;
+  (void)err;
+  out->input = s->upsert ? WEIR_INPUT_KEYED : WEIR_INPUT_APPEND;
+  out->claims = 1;
+  out->max_age_ns = s->timeout_ms * 1000000;
+  return WEIR_OK;
+}
+
+static weir_status key(void *config, weir_names *out, weir_error *err) {
+  const kafka_sink *s = config;
+  if (!s->upsert) return WEIR_OK;
+  return weir_names_copy(out, (const char *const *)s->key, s->n_key, err);
+}
+
+static weir_status resolve(void *config, const weir_call *call, const weir_namespace *ns,
+                           weir_schema *input, weir_binding *out, weir_error *err) {
+  return kafka_sink_resolve(config, call, ns, input, out, err);
+}
+
+static weir_status prepare_target(void *config, const weir_call *call,
+                                  const weir_namespace *ns, weir_binding *binding,
+                                  weir_error *err) {
+  return kafka_sink_prepare_target(config, call, ns, binding, err);
+}
+
+static weir_status check(void *config, const weir_binding *binding, weir_batch *batch,
+                         weir_error *err) {
+  kafka_values *values = NULL;
+  const kafka_value *rows = NULL;
+  weir_status status = kafka_values_new(config, binding->schema, &values, err);
+  if (status == WEIR_OK) status = kafka_values_encode(values, batch, &rows, err);
+  kafka_values_free(values);
+  return status;
+}
+
+static weir_status verify(void *config, const weir_call *call, const weir_verify *ask,
+                          weir_verified *out, weir_error *err) {
+  return kafka_sink_verify(config, call, ask, out, err);
+}
+
+static const weir_txn_ops txn = {.abi_version = WEIR_ABI_VERSION,
+                                 .struct_size = sizeof(txn),
+                                 .configure = configure,
+                                 .release = release,
+                                 .contract = contract,
+                                 .key = key,
+                                 .resolve = resolve,
+                                 .prepare_target = prepare_target,
+                                 .check = check,
+                                 .verify = verify,
+                                 .open = kafka_session_open,
+                                 .close = kafka_session_close,
+                                 .take_over = kafka_session_take_over,
+                                 .read_cursor = kafka_session_read_cursor,
+                                 .find_cursors = kafka_session_find_cursors,
+                                 .begin = kafka_session_begin,
+                                 .apply = kafka_session_apply,
+                                 .prepare = kafka_session_prepare,
+                                 .commit = kafka_session_commit,
+                                 .abort = kafka_session_abort};
+
+static weir_status create(const weir_host *host, weir_sink *out, weir_error *err) {
+  return weir_txn_sink_create(&txn, host, out, err);
+}
+
+const weir_sink_ops weir_kafka_sink_ops = WEIR_TXN_SINK_OPS(
+    "kafka", "Messages of a Kafka topic, exactly once.", options, create);
