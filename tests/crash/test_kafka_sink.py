@@ -2,10 +2,12 @@
 once, with its values."""
 
 import json
+import subprocess
 
 import pytest
 from broker import SECONDS
 from confluent_kafka import Consumer, TopicPartition
+from harness import wait_until
 
 ROWS = 1500
 PACE = "task.read=sleep:2ms"
@@ -62,6 +64,17 @@ def test_kill_and_failure_at(point, place):
     assert done.returncode == -9, done.stderr[-3000:]
     done = place.run(f"{point}=fail@1,{point}=fail@2")
     assert done.returncode == 0, done.stderr[-3000:]
+    place.finish()
+
+
+def test_broker_killed_while_it_is_written(place, weir_bin):
+    """Whatever became of the transaction that was open: the run goes on when the broker is back."""
+    with open(place.folder / "log", "w") as log:
+        process = subprocess.Popen([weir_bin, "run", "p.yaml", "--set", "sources.numbers.rate=150"], stderr=log, cwd=place.folder)
+    wait_until(lambda: place.messages() or process.poll() is not None, "its first rows")
+    place.broker.kill()
+    place.broker.start()
+    assert process.wait(SECONDS) == 0, (place.folder / "log").read_text()
     place.finish()
 
 
