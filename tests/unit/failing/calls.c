@@ -4,6 +4,7 @@
  * to the next of that name. Names with 64 are those of libraries that are built for large files everywhere. libpq
  * is found with dlsym, which the executable is linked to wrap.
  */
+#undef _FORTIFY_SOURCE /* with it the headers define some of these */
 #include "failing/calls.h"
 
 #include <dlfcn.h>
