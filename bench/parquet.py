@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPU time and size of weir's Parquet writer and reader against pyarrow's, interleaved in one process.
+"""CPU time and size of weir's Parquet writer against pyarrow's, DuckDB's and Polars', of its reader against
+pyarrow's, interleaved in one process.
 
   bench/parquet.py [--rows N] [--rounds N] [--codec zstd|lz4|...] [--columns] [--read] [SET...]
 
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import time
 
+import duckdb
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -137,6 +140,20 @@ def by_pyarrow(table, path, codec, hand=None):
     pq.write_table(table, path, row_group_size=GROUP_ROWS, **options)
 
 
+def by_duckdb(connection, path, codec):
+    named = {"zstd": "codec zstd, compression_level 1", "lz4": "codec lz4_raw", "none": "codec uncompressed"}
+    connection.execute(
+        f"copy arrow_table to '{path}' (format parquet, {named.get(codec, f'codec {codec}')}, "
+        f"row_group_size {GROUP_ROWS}, parquet_version v2)"
+    )
+
+
+def by_polars(frame, path, codec):
+    level = 1 if codec == "zstd" else None
+    name = "uncompressed" if codec == "none" else codec
+    frame.write_parquet(path, compression=name, compression_level=level, row_group_size=GROUP_ROWS, statistics=True)
+
+
 def read_by_weir(path):
     descriptor = os.open(path, os.O_RDONLY)
 
@@ -194,11 +211,17 @@ def measure(table, name, codec, rounds, folder):
         "weir": lambda: by_weir(batches, schema, path, codec),
         "pyarrow": lambda: by_pyarrow(table, path, codec),
         "by hand": lambda: by_pyarrow(table, path, codec, BY_HAND[name]),
+        "duckdb": lambda: by_duckdb(connection, path, codec),
+        "polars": lambda: by_polars(frame, path, codec),
     }
+    connection = duckdb.connect(config={"threads": 1})
+    connection.register("arrow_table", table)
+    frame = polars.from_arrow(table)
     seconds = {which: [] for which in runs}
     size = {}
     for _ in range(rounds):
         for which, run in runs.items():
+            pathlib.Path(path).unlink(missing_ok=True)  # else the next writer pays for dropping it
             before = time.process_time()
             run()
             seconds[which].append(time.process_time() - before)
@@ -209,9 +232,10 @@ def measure(table, name, codec, rounds, folder):
 def report(label, table, seconds, size):
     weir = statistics.median(seconds["weir"])
     parts = [f"{label:22s} weir {weir:.3f} s {table.nbytes / weir / 1e6:6.0f} MB/s {size['weir'] / 1e6:8.2f} MB"]
-    for which in ("pyarrow", "by hand"):
-        median = statistics.median(seconds[which])
-        parts.append(f"{which} {median / weir:4.1f}x, size {size['weir'] / size[which]:5.3f}")
+    for which in size:
+        if which != "weir":
+            median = statistics.median(seconds[which])
+            parts.append(f"{which} {median / weir:4.1f}x, size {size['weir'] / size[which]:5.3f}")
     print(" | ".join(parts), flush=True)
 
 

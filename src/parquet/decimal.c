@@ -34,7 +34,9 @@ bool decimal_find(const double *values, size_t n, double min, double max, uint32
   enum { SAMPLE = 256 };
   size_t m = n < SAMPLE ? n : SAMPLE;
   uint32_t slots[SAMPLE];
-  for (double scale = 1; scale <= 10000; scale *= 10) {
+  static const double scales[] = {1, 10, 100, 1000, 10000};
+  for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++) {
+    double scale = scales[i];
     double low = min * scale, high = max * scale;
     if (!(high - low < span && low > -0x1p50 && high < 0x1p50)) return false;
     /* The next pages are rarely quite within the first one's range. */
