@@ -90,7 +90,8 @@ static void apply_next(txn_engine *e, const step *s) {
   weir_status status = ready(e, txn_session_step(e), &err);
   pthread_mutex_lock(&hub->lock);
   size_t i = s->part->applied;
-  s->attempt->included = !status && s->attempt->live;
+  /* When the step failed it may have been left behind, and what its successor noted stays. */
+  if (!status) s->attempt->included = s->attempt->live;
   pthread_mutex_unlock(&hub->lock);
   if (!status) status = apply_frame(e, s->part, i, &err);
   if (status) {

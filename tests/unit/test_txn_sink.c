@@ -608,6 +608,35 @@ static void test_a_hung_target(void **state) {
   check_rows();
 }
 
+/* What a step does that comes back late is nothing to the transaction of its successor, which knows what it
+ * holds. */
+static void test_a_step_left_behind_comes_back(void **state) {
+  (void)state;
+  weir_error err = {0};
+  weir_status status = WEIR_OK;
+  bool closed = false;
+  target.stuck = 1;
+  open_sinks(1);
+  begin_epoch();
+  fill(1);
+  do {
+    weir_call *call = call_of(30 * BASE_NS_PER_MS);
+    status = try_prepare(call, &err);
+    weir_call_free(call);
+  } while (status);
+  do {
+    base_sleep(BASE_NS_PER_MS);
+    lock();
+    target.stuck = 0;
+    closed = target.closed > 0;
+    unlock();
+  } while (!closed);
+  roll_back(number);
+  decided_epoch(1);
+  commit_all(number, number);
+  check_rows();
+}
+
 static void test_limits(void **state) {
   (void)state;
   host.spool_limit = 4000;
@@ -681,6 +710,7 @@ int main(void) {
       TEST(test_brief),
       TEST(test_a_segment_that_is_gone),
       TEST(test_a_hung_target),
+      TEST(test_a_step_left_behind_comes_back),
       TEST(test_limits),
       TEST(test_epoch_bytes_and_age),
       TEST(test_tables_that_lack_something),

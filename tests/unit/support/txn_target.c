@@ -16,6 +16,7 @@ struct target target = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 typedef struct session {
   uint64_t epoch;
+  int number;
   bool in_txn;
   int64_t rows[ROWS];
   size_t n;
@@ -103,7 +104,7 @@ static weir_status open_session(void *config, const weir_call *call,
   if (!status) {
     session *s = calloc(1, sizeof(*s));
     s->epoch = target.epoch;
-    target.opened++;
+    s->number = ++target.opened;
     *out = s;
   }
   unlock();
@@ -141,6 +142,11 @@ static weir_status begin(void *state, const weir_call *call, weir_error *err) {
   session *s = state;
   (void)call;
   lock();
+  while (target.stuck == s->number) {
+    unlock();
+    base_sleep(BASE_NS_PER_MS);
+    lock();
+  }
   weir_status status = scripted("begin", s, NULL, err);
   assert_false(s->in_txn);
   if (!status) {

@@ -27,6 +27,7 @@ struct target {
   uint64_t epoch; /* sessions opened before it are lost */
   int opened, closed, applied, prepared, begun, taken_over;
   bool hang; /* apply waits, whatever its call says, until this is false */
+  int stuck; /* and so does begin of the session that was opened as that one, from 1 */
   weir_txn_contract contract;
 };
 extern struct target target;
