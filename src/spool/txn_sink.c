@@ -321,11 +321,13 @@ weir_status weir_txn_sink_begin(weir_sink *sink, const weir_call *call, uint64_t
   return status;
 }
 
-/* What the target has said of this attempt is told as soon as possible. Lock held. */
+/* What the target has said of this attempt is told as soon as possible. A row that it names is of a batch that
+ * was taken before, and none of the batch at hand. Lock held. */
 static weir_status told(const txn_sink *s, weir_error *err) {
   const weir_error *failure = &s->attempt->failure;
-  if (failure->code && err) *err = *failure;
-  return failure->code;
+  if (!failure->code) return WEIR_OK;
+  if (err) *err = *failure;
+  return weir_error_at(err, failure->code, -1, -1);
 }
 
 static weir_status add_batch(txn_sink *s, weir_batch *batch, weir_spool_frame *frame,

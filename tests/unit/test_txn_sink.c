@@ -428,6 +428,9 @@ static void test_bad_data_is_believed_twice(void **state) {
   must(write_ids(0, ids, 2, &err), &err);
   assert_int_equal(try_prepare(NULL, &err), WEIR_E_BAD_DATA);
   assert_true(err.flags & WEIR_ERR_BAD_DATA);
+  /* Of a batch that was taken: a row of the next one must not be set aside for it. */
+  assert_int_equal(write_ids(0, ids, 2, &err), WEIR_E_BAD_DATA);
+  assert_int_equal(err.row, -1);
   roll_back(number);
   memset(target.rules, 0, sizeof(target.rules));
   decided_epoch(1);

@@ -47,7 +47,8 @@ static weir_status scripted(const char *hook, const session *s, bool *lands,
     if (strcmp(r->hook, hook) != 0) continue;
     if (++target.calls[i] != r->nth && r->nth) continue;
     if (lands) *lands = r->lands;
-    return weir_error_set(err, r->status, r->flags, "%s as scripted", hook);
+    weir_error_set(err, r->status, r->flags, "%s as scripted", hook);
+    return weir_error_at(err, r->status, r->flags & WEIR_ERR_BAD_DATA ? 0 : -1, -1);
   }
   return WEIR_OK;
 }
