@@ -58,6 +58,7 @@ static void hub_free(txn_hub *hub) {
     hub->requests = r->next;
     txn_request_unref(r);
   }
+  if (hub->serving) txn_request_unref(hub->serving); /* left behind with its engine */
   txn_config_unref(hub->config);
   weir_binding_done(&hub->binding);
   free(hub->pipeline);
