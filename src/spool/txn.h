@@ -158,7 +158,7 @@ struct txn_hub {
 
 /* ---- txn_hub.c */
 
-/* The hub of that namespace, made if there is none. A reference. */
+/* The hub of that namespace and host, made if there is none. A reference. */
 weir_status txn_hub_open(txn_config *config, const weir_host *host,
                          const weir_namespace *ns, const weir_binding *binding,
                          txn_hub **out, weir_error *err);

@@ -132,6 +132,8 @@ fail_lock:
   return status;
 }
 
+/* Never one of another run of the pipeline, of which a sink was left behind: its options are not these, and
+ * nobody hears what it asks of its host. While there are sinks their host stays. */
 weir_status txn_hub_open(txn_config *config, const weir_host *host,
                          const weir_namespace *ns, const weir_binding *binding,
                          txn_hub **out, weir_error *err) {
@@ -140,8 +142,8 @@ weir_status txn_hub_open(txn_config *config, const weir_host *host,
   weir_namespace_key(ns, key);
   pthread_mutex_lock(&registry_lock);
   txn_hub *hub = registry;
-  while (hub && (hub->ops != config->ops || strcmp(hub->key, key) != 0 ||
-                 strcmp(hub->folder, host->spool) != 0 || !hub->sinks))
+  while (hub && (hub->ops != config->ops || strcmp(hub->key, key) != 0 || !hub->sinks ||
+                 hub->real != host))
     hub = hub->next;
   if (!hub) {
     status = hub_new(config, host, ns, binding, &hub, err);

@@ -26,6 +26,7 @@ enum { WRITERS = 2, ATTEMPTS = 16 };
 
 static char folder[FOLDER_PATH];
 static weir_host host;
+static const weir_host *given_host = &host;
 static int checkpoints, holds;
 static weir_namespace ns = {
     .struct_size = sizeof(ns), .pipeline = "p", .sink_id = "s", .identity = {1}};
@@ -82,7 +83,7 @@ static void open_sinks(size_t n) {
   for (n_sinks = 0; n_sinks < n; n_sinks++) {
     weir_sink *s = &sinks[n_sinks];
     *s = (weir_sink){.ops = &txn_target_sink};
-    must(txn_target_sink.create(&host, s, &err), &err);
+    must(txn_target_sink.create(given_host, s, &err), &err);
     must(txn_target_sink.contract(s, none, &given, &err), &err);
     must(txn_target_sink.bind_runtime_context(s, &ns, n_sinks + 1, &err), &err);
     if (!n_sinks) {
@@ -476,6 +477,22 @@ static void test_recovery_by_another_process(void **state) {
   check_rows();
 }
 
+static void test_what_another_run_left_behind_is_not_joined(void **state) {
+  (void)state;
+  weir_host other = host;
+  open_sinks(1);
+  weir_sink left = sinks[0];
+  given_host = &other;
+  open_sinks(1);
+  given_host = &host;
+  assert_int_equal(target.opened, 2);
+  decided_epoch(1);
+  commit_all(1, 1);
+  check_rows();
+  close_sinks();
+  sinks[n_sinks++] = left;
+}
+
 static void test_rollbacks(void **state) {
   (void)state;
   open_sinks(WRITERS);
@@ -707,6 +724,7 @@ int main(void) {
       TEST(test_bad_data_is_believed_twice),
       TEST(test_fenced_is_asked_of_the_cursor),
       TEST(test_recovery_by_another_process),
+      TEST(test_what_another_run_left_behind_is_not_joined),
       TEST(test_rollbacks),
       TEST(test_several_in_one_transaction),
       TEST(test_the_next_epoch_waits_in_the_spool),
