@@ -1,11 +1,12 @@
 """An owner that is stopped while another goes on, and then wakes: at every fault point, with the lock file
 removed, so that both have one store, and with the state folder copied. The target stays exact."""
 
+import json
 import shutil
 
 import pytest
 from harness import Case, Watcher
-from test_kill_points import AUDITS, LONG, ONCE, POINTS, WAYS, options_of
+from test_kill_points import AUDITS, LONG, ONCE, POINTS, TRANSACTIONS, WAYS, options_of
 
 # After the last epoch, besides those passed once a run: all is delivered, and only cleaning is left.
 LAST = ("file.clean",)
@@ -18,6 +19,11 @@ def stop_at(case, point):
     return case.stop(",".join(filter(None, [f"{point}=stop@{nth}", WAYS.get(point)])))
 
 
+def ended_there(zombie):
+    """On a slow machine the epoch that it was stopped in may be the last one."""
+    return zombie.returncode == 0 and json.loads(zombie.stdout)["epochs"] == 4
+
+
 def check_exit(zombie, point):
     # Whoever wakes before its first epoch has another's work before it; after its last one, none.
     allowed = (0, 4) if point.startswith(ONCE + LAST) else (4,)
@@ -25,10 +31,10 @@ def check_exit(zombie, point):
         allowed = (1,)  # the file that it was making is another's by now
     if point == "base.sync":
         allowed = (0, 1, 4)  # the first sync may be that of the folders above the file it is making
-    assert zombie.returncode in allowed, f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
+    assert zombie.returncode in allowed or ended_there(zombie), f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + HELD])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + TRANSACTIONS + HELD])
 def test_lock_removed(point, tmp_path, weir_faults_bin):
     case = Case(tmp_path, weir_faults_bin, **options_of(point))
     with Watcher(case):
@@ -63,7 +69,7 @@ def test_lock_removed_within_a_transaction(point, tmp_path, weir_faults_bin):
         case.check_clean()
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in LONG + AUDITS + TRANSACTIONS])
 def test_state_copied(point, tmp_path, weir_faults_bin):
     case = Case(tmp_path, weir_faults_bin, **options_of(point))
     with Watcher(case):
@@ -74,7 +80,7 @@ def test_state_copied(point, tmp_path, weir_faults_bin):
         zombie = case.go_on(zombie)
         # Each store is its own: the zombie finds the other's deployment or commits at the target.
         allowed = (0, 4) if point.startswith(ONCE + LAST) else (4,)
-        assert zombie.returncode in allowed, f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
+        assert zombie.returncode in allowed or ended_there(zombie), f"exit {zombie.returncode}\n{zombie.stderr[-4000:]}"
         case.check()
         shutil.rmtree(case.state)
         (tmp_path / "copy").rename(case.state)

@@ -368,7 +368,7 @@ static void test_commit_refused_for_good(void **state) {
   assert_true(err.flags & WEIR_ERR_RETRIABLE); /* the lease is asked first */
   assert_int_equal(try_commit(n, n, NULL, &err), WEIR_E_BAD_DATA);
   assert_false(err.flags & WEIR_ERR_RETRIABLE);
-  target.rules[0].hook = NULL;
+  drop_rule(0);
   commit_all(n, n);
   check_rows();
 }
@@ -383,7 +383,7 @@ static void test_commit_nobody_knows(void **state) {
   add_rule((rule){"open", 0, WEIR_E_IO, WEIR_ERR_RETRIABLE, false});
   assert_int_equal(try_commit(n, n, NULL, &err), WEIR_E_IO);
   assert_int_equal(err.flags, WEIR_ERR_IN_DOUBT);
-  target.rules[1].hook = NULL;
+  drop_rule(1);
   commit_all(n, n);
   check_rows();
 }
@@ -397,16 +397,14 @@ static void test_sessions_lost(void **state) {
   commit_all(1, 1);
   for (size_t i = 0; i < BASE_COUNT(hooks); i++) {
     add_rule((rule){hooks[i], 1, WEIR_E_IO, WEIR_ERR_RETRIABLE, false});
-    target.epoch++;
+    lose_sessions();
     decided_epoch(2);
     commit_all(number, number);
     check_rows();
-    target.rules[0].hook = NULL;
+    drop_rule(0);
   }
   decided_epoch(2);
-  lock();
-  target.epoch++; /* after the decision */
-  unlock();
+  lose_sessions(); /* after the decision */
   weir_error err = {0};
   assert_int_equal(try_commit(number, number, NULL, &err), WEIR_E_IO);
   assert_int_equal(err.flags, WEIR_ERR_RETRIABLE);
@@ -433,7 +431,7 @@ static void test_bad_data_is_believed_twice(void **state) {
   assert_int_equal(write_ids(0, ids, 2, &err), WEIR_E_BAD_DATA);
   assert_int_equal(err.row, -1);
   roll_back(number);
-  memset(target.rules, 0, sizeof(target.rules));
+  drop_rules();
   decided_epoch(1);
   commit_all(number, number);
   check_rows();
@@ -454,8 +452,8 @@ static void test_fenced_is_asked_of_the_cursor(void **state) {
   decided_epoch(1);
   lock();
   target.cursor = (weir_cursor){9, 2, {0}};
-  target.epoch++;
   unlock();
+  lose_sessions();
   for (int i = 0; i < 2; i++)
     assert_int_equal(try_commit(3, 3, NULL, &err), WEIR_E_FENCED);
   begin_epoch();
@@ -570,7 +568,7 @@ static void test_brief(void **state) {
   fill(1);
   assert_int_equal(try_prepare(NULL, &err), WEIR_E_BAD_DATA);
   roll_back(number);
-  memset(target.rules, 0, sizeof(target.rules));
+  drop_rules();
   decided_epoch(1);
   commit_all(number, number);
   check_rows();

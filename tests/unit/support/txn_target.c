@@ -32,9 +32,29 @@ void unlock(void) {
 
 void add_rule(rule r) {
   size_t i = 0;
+  lock();
   while (target.rules[i].hook) i++;
   target.rules[i] = r;
   target.calls[i] = 0;
+  unlock();
+}
+
+void drop_rule(size_t i) {
+  lock();
+  target.rules[i].hook = NULL;
+  unlock();
+}
+
+void drop_rules(void) {
+  lock();
+  memset(target.rules, 0, sizeof(target.rules));
+  unlock();
+}
+
+void lose_sessions(void) {
+  lock();
+  target.epoch++;
+  unlock();
 }
 
 /* With the lock held. */

@@ -38,6 +38,9 @@ extern const weir_txn_ops txn_target_ops;
 extern const weir_option txn_target_options[];
 
 void add_rule(rule r);
+void drop_rule(size_t i);
+void drop_rules(void);
+void lose_sessions(void); /* those that are open */
 void lock(void);
 void unlock(void);
 
