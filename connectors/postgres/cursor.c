@@ -35,6 +35,12 @@ static bool from_hex(const char *text, uint8_t *out, size_t size) {
   return n == size;
 }
 
+/* "" for null, which a table that was made by hand may let into any column. */
+static const char *text_of(const PGresult *rows, int row, int column) {
+  const char *text = pg_value(rows, row, column);
+  return text ? text : "";
+}
+
 static void put_table(pg_sql *sql, const pg_config *config) {
   pg_sql_table(sql, config, TABLE);
 }
@@ -73,10 +79,10 @@ static weir_status run(pg_conn *c, const weir_call *call, const char *what, pg_s
 
 static weir_status read_cursor(const pg_config *config, const PGresult *rows, int row,
                                int first, weir_cursor *out, weir_error *err) {
-  weir_cursor cursor = {.checkpoint = strtoull(pg_value(rows, row, first), NULL, 10),
-                        .token = strtoull(pg_value(rows, row, first + 1), NULL, 10)};
+  weir_cursor cursor = {.checkpoint = strtoull(text_of(rows, row, first), NULL, 10),
+                        .token = strtoull(text_of(rows, row, first + 1), NULL, 10)};
   if (cursor.checkpoint &&
-      !from_hex(pg_value(rows, row, first + 2), cursor.digest, sizeof(cursor.digest)))
+      !from_hex(text_of(rows, row, first + 2), cursor.digest, sizeof(cursor.digest)))
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
                           "%s." TABLE " has a cursor whose digest is not of 32 bytes",
                           config->schema);
@@ -170,8 +176,8 @@ static weir_status read_chain(pg_conn *c, const weir_call *call, const pg_config
   *last = 0;
   if (!v) status = no_memory(err);
   for (int i = 0; i < count && !status; i++) {
-    *last = strtoull(pg_value(rows, i, 0), NULL, 10);
-    if (!from_hex(pg_value(rows, i, 1), v + i * WEIR_UUID_SIZE, WEIR_UUID_SIZE))
+    *last = strtoull(text_of(rows, i, 0), NULL, 10);
+    if (!from_hex(text_of(rows, i, 1), v + i * WEIR_UUID_SIZE, WEIR_UUID_SIZE))
       status = weir_error_set(err, WEIR_E_CORRUPT, 0,
                               "%s." TABLE " has a claim without UUID", config->schema);
   }
@@ -283,7 +289,7 @@ weir_status pg_cursor_find(pg_conn *c, const weir_call *call, const pg_config *c
   for (int i = 0; i < n && !status; i++) {
     v[i].positions = pg_value(rows, i, 4);
     status = read_cursor(config, rows, i, 1, &v[i].cursor, err);
-    if (!status && !from_hex(pg_value(rows, i, 0), v[i].deployment, WEIR_UUID_SIZE))
+    if (!status && !from_hex(text_of(rows, i, 0), v[i].deployment, WEIR_UUID_SIZE))
       status = weir_error_set(err, WEIR_E_CORRUPT, 0,
                               "%s." TABLE " has a row without UUID", config->schema);
   }
@@ -345,7 +351,7 @@ weir_status pg_cursor_prepare(pg_conn *c, const weir_call *call, const pg_config
   bool there = PQntuples(rows), head = false;
   if (there) {
     status = read_cursor(config, rows, 0, 0, &found, err);
-    head = *pg_value(rows, 0, 3) == 't';
+    head = *text_of(rows, 0, 3) == 't';
     columns = pg_value(rows, 0, 4);
   }
   bool same = columns && strcmp(columns, target->columns) == 0;

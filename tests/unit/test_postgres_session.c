@@ -350,6 +350,23 @@ static void test_a_missing_cursor_table(void **state) {
   assert_string_equal(ask(CURSOR), "0 0 ");
 }
 
+/* Made by hand, and not as it is written down. */
+static void test_a_cursor_table_with_nulls(void **state) {
+  fixture *f = *state;
+  weir_cursor cursor = none;
+  start(f);
+  stores_sql(
+      "ALTER TABLE \"S s\".weir_cursor ALTER deployment DROP NOT NULL, ALTER digest DROP "
+      "NOT NULL; UPDATE \"S s\".weir_cursor SET deployment = NULL, checkpoint = 1, "
+      "digest "
+      "= NULL");
+  assert_int_equal(pg_session_take_over(f->session, NULL, &f->err), WEIR_E_CORRUPT);
+  assert_message(f, "a claim without UUID");
+  assert_int_equal(pg_session_read_cursor(f->session, NULL, &cursor, &f->err),
+                   WEIR_E_CORRUPT);
+  assert_message(f, "digest is not of 32 bytes");
+}
+
 static void test_creation(void **state) {
   fixture *f = *state;
   f->config.table = (char *)(uintptr_t)"new";
@@ -545,6 +562,7 @@ int main(void) {
       TEST(test_claims),
       TEST(test_what_is_refused),
       TEST(test_a_missing_cursor_table),
+      TEST(test_a_cursor_table_with_nulls),
       TEST(test_creation),
       TEST(test_what_a_table_may_have),
       TEST(test_changes_by_key),
