@@ -56,8 +56,10 @@ static weir_status set_config(rd_kafka_conf_t *conf, const kafka_settings *setti
 
 static weir_status check_keys(const kafka_settings *settings, weir_error *err) {
   for (size_t i = 0; i < settings->n; i++) {
+    const char *name = settings->keys[i];
+    if (strncmp(name, "topic.", 6) == 0) name += 6; /* librdkafka takes both */
     for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
-      if (strcmp(settings->keys[i], owned[k].key) == 0)
+      if (strcmp(name, owned[k].key) == 0)
         return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                               "option config: %s is not for the user to set: %s",
                               owned[k].key, owned[k].why);

@@ -454,6 +454,7 @@ static void test_refused_options(void **state) {
       {"schema._key", "utf8", "'_key' is one of those"},
       {"config.bootstrap.servers", "x", "option brokers"},
       {"config.auto.offset.reset", "latest", "option start"},
+      {"config.topic.auto.offset.reset", "latest", "option start"},
       {"config.group.id", "x", "option group"},
       {"config.no.such.key", "x", "no.such.key"},
       {"config.isolation.level", "none", "isolation.level"},
