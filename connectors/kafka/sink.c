@@ -76,9 +76,15 @@ static weir_status copy(const weir_options *o, kafka_sink *s, weir_error *err) {
 
 static weir_status check_options(kafka_sink *s, weir_error *err) {
   s->timeout_ms = DEFAULT_TIMEOUT_MS;
-  for (size_t i = 0; i < s->settings.n; i++)
+  for (size_t i = 0; i < s->settings.n; i++) {
     if (strcmp(s->settings.keys[i], "transaction.timeout.ms") == 0)
       s->timeout_ms = strtol(s->settings.values[i], NULL, 10);
+    /* `config` comes after weir's own: a cursor of an open transaction would count. */
+    if (strcmp(s->settings.keys[i], "isolation.level") == 0)
+      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                            "option config: isolation.level is not for the user to set: "
+                            "the cursor is read with its own");
+  }
   if (s->upsert && s->n_key == 0)
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
                           "option mode: upsert needs option key");

@@ -84,3 +84,9 @@ def test_another_deployment_is_refused(place):
     assert done.returncode in (3, 4), done.stderr[-3000:]
     assert "deployment" in done.stderr
     place.finish()
+
+
+def test_its_cursor_is_not_read_uncommitted(tmp_path, weir_faults, broker):
+    done = Place(tmp_path, weir_faults, broker, ", config: {isolation.level: read_uncommitted}").run()
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert "isolation.level is not for the user to set" in done.stderr
