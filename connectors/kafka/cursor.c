@@ -302,6 +302,20 @@ weir_status kafka_ledger_read(const kafka_sink *sink, const weir_namespace *ns, 
   return WEIR_OK;
 }
 
+weir_status kafka_ledger_need(const kafka_sink *sink, const weir_namespace *ns,
+                              const weir_call *call, kafka_ledger *out, weir_error *err) {
+  kafka_ledger ledger = {0};
+  char name[250];
+  KAFKA_TRY(kafka_sink_name(sink, ns, name, err));
+  KAFKA_TRY(kafka_ledger_read(sink, ns, true, call, &ledger, err));
+  if (ledger.missing)
+    return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
+                          "the brokers do not know cursor topic %s, which was there",
+                          cursor_topic(sink, name));
+  *out = ledger;
+  return WEIR_OK;
+}
+
 /* ---- the target ----------------------------------------------------------------------------------- */
 
 static weir_status look(const kafka_sink *sink, kafka_client *client, const char *cursors,
@@ -421,7 +435,7 @@ static weir_status add_claim(const kafka_sink *sink, kafka_client *client,
   int32_t due = 0;
   char *value = NULL, key[300];
   KAFKA_TRY(kafka_producer_init(client, call, err));
-  weir_status status = kafka_ledger_read(sink, ns, true, call, &ledger, err);
+  weir_status status = kafka_ledger_need(sink, ns, call, &ledger, err);
   if (status == WEIR_OK)
     status = weir_claim_start(ns, ledger.claims, ledger.n_claims, &due, err);
   size_t number = ledger.n_claims + 1;

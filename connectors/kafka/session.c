@@ -198,7 +198,7 @@ weir_status kafka_session_read_cursor(void *state, const weir_call *call,
                                       weir_cursor *out, weir_error *err) {
   session *s = state;
   kafka_ledger ledger = {0};
-  weir_status status = kafka_ledger_read(s->sink, s->place->ns, true, call, &ledger, err);
+  weir_status status = kafka_ledger_need(s->sink, s->place->ns, call, &ledger, err);
   if (status == WEIR_OK) {
     s->at = ledger.cursor;
     s->known = true;

@@ -75,6 +75,10 @@ void kafka_ledger_done(kafka_ledger *ledger);
  * only what lies before the first of them. */
 weir_status kafka_ledger_read(const kafka_sink *sink, const weir_namespace *ns, bool sure,
                               const weir_call *call, kafka_ledger *out, weir_error *err);
+/* As that, sure, of a topic that was seen or made: a broker that has just started may not know it, which is no cursor
+ * of 0 and no claim that is missing. */
+weir_status kafka_ledger_need(const kafka_sink *sink, const weir_namespace *ns,
+                              const weir_call *call, kafka_ledger *out, weir_error *err);
 /* A record of the cursor topic, to free(): its key and its value. */
 weir_status kafka_cursor_record(const weir_namespace *ns, const weir_cursor *cursor,
                                 const char *positions, char key[WEIR_NAMESPACE_KEY_SIZE],
