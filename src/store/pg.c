@@ -103,7 +103,7 @@ static weir_status pg_commit(sql_store *base, weir_error *err) {
   return pq_commit(&((pg_store *)base)->session, err);
 }
 
-static bool pg_rollback(sql_store *base) {
+bool pg_rollback(sql_store *base) {
   pg_store *store = (pg_store *)base;
   pq_exec(&store->session, "ROLLBACK", NULL);
   return pq_is_idle(&store->session);

@@ -48,6 +48,7 @@ weir_status pg_run(sql_store *base, int id, const sql_value *v, int n, uint64_t 
 weir_status pg_query(sql_store *base, int id, const sql_value *v, int n, sql_row row,
                      void *ctx, weir_error *err);
 weir_status pg_begin(sql_store *base, weir_error *err);
+bool pg_rollback(sql_store *base);
 
 /* ---- pg_lease.c: all with the lock not held ------------------------------------------------------- */
 

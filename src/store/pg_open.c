@@ -273,7 +273,11 @@ static weir_status pg_own(pg_store *store, bool anew, weir_error *err) {
     status = weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",
                             store->sql.path);
   if (!status) status = pq_commit(&store->session, err);
-  if (status) return status;
+  if (status) {
+    /* The server goes on with a session for a moment after its end: the lease's row is not left locked. */
+    pg_rollback(&store->sql);
+    return status;
+  }
   store->renewed_at = store->asked_at;
   if (WEIR_FAULT("store.lease.after"))
     return weir_error_set(err, WEIR_E_IO, 0, "checkpoint store %s: cannot be written",

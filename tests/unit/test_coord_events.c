@@ -146,12 +146,14 @@ static void misfits(bench *b, uint64_t fits) {
 }
 
 /* A lane may end at any time. */
-#define AWAITS(type) (UINT64_C(1) << (type) | UINT64_C(1) << COORD_LANE_ENDED)
+static uint64_t awaits(coord_event_type type) {
+  return UINT64_C(1) << type | UINT64_C(1) << COORD_LANE_ENDED;
+}
 
 static void take(bench *b, coord_event_type type_of_answer, coord_command_type type,
                  size_t n) {
   for (size_t i = 0; i < n; i++) bench_take(b, type);
-  misfits(b, AWAITS(type_of_answer));
+  misfits(b, awaits(type_of_answer));
 }
 
 /* From the request for intents to open gates. */
@@ -177,7 +179,7 @@ static void seal_and_prepare(bench *b, uint64_t n) {
   bench_tick(b, 1000 * BENCH_MS);
   bench_take(b, COORD_SEND_BARRIERS);
   assert_string_equal(bench_phase(b), "sealing");
-  misfits(b, AWAITS(COORD_SEALED) | AWAITS(COORD_BARRIER_SENT));
+  misfits(b, awaits(COORD_SEALED) | awaits(COORD_BARRIER_SENT));
   once(b, bench_with(bench_of_lane(COORD_BARRIER_SENT, 0, n), "p"));
   coord_event end = bench_of_lane(COORD_LANE_ENDED, 1, 0);
   end.generation = b->c->generation;
@@ -196,7 +198,7 @@ static void seal_and_prepare(bench *b, uint64_t n) {
   once(b, bench_of(COORD_PREPARED, 0, 2, n));
 }
 
-static void rewind(bench *b, uint64_t n) {
+static void go_back(bench *b, uint64_t n) {
   coord_event failed = bench_of(COORD_FAILED, 0, 1, 0);
   failed.error = bench_error(WEIR_E_IO, WEIR_ERR_RETRIABLE);
   bench_send(b, failed);
@@ -231,7 +233,7 @@ static void rewind(bench *b, uint64_t n) {
     once(b, sought);
   }
   assert_string_equal(bench_phase(b), "backing off");
-  misfits(b, AWAITS(COORD_LANE_ENDED));
+  misfits(b, awaits(COORD_LANE_ENDED));
   b->now = coord_wakeup(b->c);
   bench_tick(b, 0);
 }
@@ -250,9 +252,9 @@ static void test_what_does_not_fit_changes_nothing(void **state) {
   changes_nothing(&b, failed, WEIR_OK); /* it has nothing yet that could be lost */
   bench_send(&b, bench_of(COORD_OBSERVED, 0, 0, 0));
   open_attempt(&b, 1);
-  rewind(&b, 1);
+  go_back(&b, 1);
   open_attempt(&b, 2);
-  rewind(&b, 2);
+  go_back(&b, 2);
   open_attempt(&b, 3);
   seal_and_prepare(&b, 3);
   take(&b, COORD_DECIDED, COORD_DECIDE, 1);
@@ -261,7 +263,7 @@ static void test_what_does_not_fit_changes_nothing(void **state) {
   bench_take(&b, COORD_COMMIT);
   bench_take(&b, COORD_BEGIN);
   bench_take(&b, COORD_BEGIN);
-  misfits(&b, AWAITS(COORD_BEGUN) | AWAITS(COORD_COMMITTED));
+  misfits(&b, awaits(COORD_BEGUN) | awaits(COORD_COMMITTED));
   changes_nothing(&b, bench_of(COORD_COMMITTED, 1, 0, 0), WEIR_E_INTERNAL);
   bench_land(&b, 0);
   bench_skip(&b);
@@ -284,7 +286,7 @@ static void test_what_does_not_fit_changes_nothing(void **state) {
   bench_send(&b, bench_of(COORD_ROLLED_BACK, 0, 1, 4));
   bench_send(&b, bench_of(COORD_ROLLED_BACK, 0, 2, 4));
   assert_string_equal(bench_phase(&b), "finishing");
-  misfits(&b, AWAITS(COORD_LANE_ENDED));
+  misfits(&b, awaits(COORD_LANE_ENDED));
   failed.error = bench_error(WEIR_E_IO, 0);
   changes_nothing(&b, failed, WEIR_OK);
   changes_nothing(&b, bench_of(COORD_CLEANED, 0, 0, 2), WEIR_E_INTERNAL); /* not yet */
