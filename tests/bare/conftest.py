@@ -10,6 +10,10 @@ from roots import debian_mirror
 @pytest.fixture
 def bare_root(request, tmp_path_factory):
     """A fresh minbase root; the packages that debootstrap fetched are kept between runs."""
+    if os.geteuid() != 0:
+        pytest.fail("debootstrap and chroot need root: run this tier as root")
+    if shutil.which("debootstrap") is None:
+        pytest.fail("debootstrap is not installed: ./dev test bare installs it")
     suite = request.param
     cache = pathlib.Path(os.environ.get("WEIR_CACHE", pathlib.Path.home() / ".cache/weir")) / "debootstrap"
     cache.mkdir(parents=True, exist_ok=True)

@@ -9,9 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from roots import NEEDED, ROOT, run_in
-
-pytestmark = NEEDED
+from roots import ROOT, run_in
 
 
 def copy_checkout(target):

@@ -6,9 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from roots import NEEDED, ROOT, run_in
-
-pytestmark = NEEDED
+from roots import ROOT, run_in
 
 # Each step as it is typed, and after `->` what must be among its words.
 STEPS = """
