@@ -42,6 +42,9 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   dict_clear(&column->dict);
   base_buf_clear(&column->records);
   base_buf_clear(&column->bounds_bytes);
+  base_buf_clear(&column->page_bytes);
+  base_buf_clear(&column->rep_counts);
+  base_buf_clear(&column->def_counts);
   stats_clear(&column->bounds);
   column->choice = (parquet_choice){0};
   column->decided = column->numbered = column->closed = false;
@@ -63,6 +66,9 @@ void column_done(parquet_column *column, parquet_context *ctx) {
   base_buf_done(&column->open.offsets);
   base_buf_done(&column->records);
   base_buf_done(&column->bounds_bytes);
+  base_buf_done(&column->page_bytes);
+  base_buf_done(&column->rep_counts);
+  base_buf_done(&column->def_counts);
   base_buf_done(&column->hashes);
   stats_done(&column->bounds);
   dict_done(&column->dict);

@@ -62,6 +62,8 @@ typedef struct parquet_column {
   parquet_dict dict;
   parquet_rope dictionary_page, pages;
   base_buf records, bounds_bytes;
+  base_buf page_bytes;             /* int64_t: of each page's texts or binaries, bare */
+  base_buf rep_counts, def_counts; /* int64_t: each page's levels by their value */
   stats_bounds bounds;
   parquet_choice choice; /* of the pages to come */
   bool decided;          /* choice is */
@@ -114,6 +116,10 @@ void column_clear(parquet_column *column, parquet_context *ctx);
 
 /* Bytes that the chunk takes in memory now. */
 uint64_t column_bytes(const parquet_column *column);
+
+/* sizes.c: counts a page for the size statistics; `numbers` are those of a page of dictionary numbers. */
+weir_status sizes_add_page(parquet_column *column, const parquet_piece *piece,
+                           const uint32_t *numbers, weir_error *err);
 
 /* pack.c: whether and how the pages of the chunk are compressed, learnt from the body of one with n values;
  * then the body, as the page keeps it, in *out: unless that is the body itself, it has no tail. */

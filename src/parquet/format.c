@@ -95,7 +95,9 @@ static TYPE(encoding_stats_type, C, "PageEncodingStats", encoding_stats_rows);
 
 #define C parquet_size_statistics
 static const thrift_field size_rows[] = {
-    ROW(1, THRIFT_I64, C, unencoded_byte_array_data_bytes), END};
+    ROW(1, THRIFT_I64, C, unencoded_byte_array_data_bytes),
+    LIST(2, THRIFT_I64, C, repetition_level_histogram),
+    LIST(3, THRIFT_I64, C, definition_level_histogram), END};
 static TYPE(size_type, C, "SizeStatistics", size_rows);
 #undef C
 
@@ -236,14 +238,20 @@ static TYPE(page_location_type, C, "PageLocation", page_location_rows);
 
 #define C parquet_offset_index
 static const thrift_field offset_index_rows[] = {
-    LIST_OF(1, C, page_locations, page_location_type), END};
+    LIST_OF(1, C, page_locations, page_location_type),
+    LIST(2, THRIFT_I64, C, unencoded_byte_array_data_bytes), END};
 TYPE(parquet_offset_index_type, C, "OffsetIndex", offset_index_rows);
 #undef C
 
 #define C parquet_column_index
 static const thrift_field column_index_rows[] = {
-    LIST(1, THRIFT_BOOL, C, null_pages),   LIST(2, THRIFT_BINARY, C, min_values),
-    LIST(3, THRIFT_BINARY, C, max_values), ROW(4, THRIFT_I32, C, boundary_order),
-    LIST(5, THRIFT_I64, C, null_counts),   END};
+    LIST(1, THRIFT_BOOL, C, null_pages),
+    LIST(2, THRIFT_BINARY, C, min_values),
+    LIST(3, THRIFT_BINARY, C, max_values),
+    ROW(4, THRIFT_I32, C, boundary_order),
+    LIST(5, THRIFT_I64, C, null_counts),
+    LIST(6, THRIFT_I64, C, repetition_level_histograms),
+    LIST(7, THRIFT_I64, C, definition_level_histograms),
+    END};
 TYPE(parquet_column_index_type, C, "ColumnIndex", column_index_rows);
 #undef C

@@ -161,6 +161,7 @@ typedef struct parquet_encoding_stats {
 typedef struct parquet_size_statistics {
   uint32_t has;
   int64_t unencoded_byte_array_data_bytes;
+  thrift_list repetition_level_histogram, definition_level_histogram;
 } parquet_size_statistics;
 
 typedef struct parquet_only {
@@ -252,12 +253,13 @@ typedef struct parquet_page_location {
 
 typedef struct parquet_offset_index {
   uint32_t has;
-  thrift_list page_locations;
+  thrift_list page_locations, unencoded_byte_array_data_bytes;
 } parquet_offset_index;
 
 typedef struct parquet_column_index {
   uint32_t has;
   thrift_list null_pages, min_values, max_values, null_counts;
+  thrift_list repetition_level_histograms, definition_level_histograms;
   int32_t boundary_order;
 } parquet_column_index;
 

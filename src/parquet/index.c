@@ -23,6 +23,8 @@ weir_status parquet_put_offset_index(const parquet_column *column, uint64_t offs
     offset += records[i].size;
   }
   parquet_offset_index index = {.has = 1u << 1, .page_locations = {pages, n}};
+  if (column->page_bytes.size > 0) THRIFT_SET(&index, 2);
+  index.unencoded_byte_array_data_bytes = sizes_list(&column->page_bytes);
   weir_status status = thrift_encode(&parquet_offset_index_type, &index, out, err);
   free(pages);
   return status;
@@ -74,6 +76,10 @@ weir_status parquet_put_column_index(const parquet_column *column, base_buf *out
                                 .max_values = {max, n},
                                 .null_counts = {null_counts, n},
                                 .boundary_order = order_of(column, records, min, max, n)};
+  if (column->rep_counts.size > 0) THRIFT_SET(&index, 6);
+  if (column->def_counts.size > 0) THRIFT_SET(&index, 7);
+  index.repetition_level_histograms = sizes_list(&column->rep_counts);
+  index.definition_level_histograms = sizes_list(&column->def_counts);
   status = thrift_encode(&parquet_column_index_type, &index, out, err);
 out:
   free(null_pages);

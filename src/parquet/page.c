@@ -432,6 +432,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   uint64_t size = 0;
   BASE_TRY(append_page(column, ctx, &column->pages, &header, &size, err));
   BASE_TRY(record_page(column, piece, &stats, size, err));
+  BASE_TRY(sizes_add_page(column, piece, numbers, err));
   BASE_TRY(stats_merge(&column->bounds, column->leaf->order, &stats, err));
   column->numbered |= numbers != NULL;
   column->encoding_pages[encoding]++;

@@ -206,6 +206,49 @@ def column_index(data, chunk):
     return read_struct(data[chunk[6] : chunk[6] + chunk[7]])[0] if 6 in chunk else None
 
 
+def levels_of(rows):
+    """Repetition and definition levels of nullable lists of nullable texts, as LogicalTypes.md has them."""
+    levels = []
+    for row in rows:
+        if not row:
+            levels.append((0, 0 if row is None else 1))
+        else:
+            levels += [(int(i > 0), 2 if text is None else 3) for i, text in enumerate(row)]
+    return levels
+
+
+def histogram(levels, most):
+    return [levels.count(level) for level in range(most + 1)]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_size_statistics_count_bytes_and_levels(kind):
+    rnd = random.Random(5)
+    texts = [rnd.choice([None, "", "a", "\u20ac" * 9, "x" * rnd.randrange(40)]) for _ in range(150_000)]
+    lists = [rnd.choice([None, [], texts[i : i + 1], texts[i : i + 3]]) for i in range(len(texts))]
+    table = pa.table({"t": pa.array(texts).cast(kind), "l": pa.array(lists, pa.list_(pa.string())), "n": range(len(texts))})
+    data = write_table(table, batch_rows=7000, row_group_rows=100_000)
+    for group, first in zip(footer(data)[4], (0, 100_000)):
+        text, nested, number = group[1]
+        part = slice(first, first + group[3])
+        size = sum(len(value.encode()) for value in texts[part] if value)
+        assert text[3][16] == {1: size}
+        assert 16 not in number[3] and 2 not in offset_index(data, number)
+        size = sum(len(value.encode()) for row in lists[part] if row for value in row if value)
+        rep, definition = map(list, zip(*levels_of(lists[part])))
+        assert nested[3][16] == {1: size, 2: histogram(rep, 1), 3: histogram(definition, 3)}
+        for chunk, column in ((text, [[value] for value in texts]), (nested, lists)):
+            index, offsets = column_index(data, chunk), offset_index(data, chunk)
+            starts = [first + page[3] for page in offsets[1]] + [first + group[3]]
+            assert first or len(starts) > 2
+            for i, rows in enumerate(column[a:b] for a, b in zip(starts, starts[1:])):
+                assert offsets[2][i] == sum(len(value.encode()) for row in rows if row for value in row if value)
+                if chunk is nested:
+                    rep, definition = map(list, zip(*levels_of(rows)))
+                    assert index[6][2 * i : 2 * i + 2] == histogram(rep, 1)
+                    assert index[7][4 * i : 4 * i + 4] == histogram(definition, 3)
+
+
 def pages_of(data, chunk):
     """(offset, header, size with header) of every page of a chunk, checksums verified."""
     meta = chunk[3]
