@@ -46,6 +46,8 @@ struct weir_host {
   void (*hold)(void *ctx, int32_t on);
 };
 
+struct weir_object_ops; /* <weir/object.h>, which is not stable yet */
+
 /* What a shared object offers. Zeroed by the host but for struct_size; arrays are static. */
 typedef struct weir_plugin {
   uint32_t struct_size;
@@ -53,6 +55,9 @@ typedef struct weir_plugin {
   size_t n_sinks;
   const weir_source_ops *const *sources;
   size_t n_sources;
+  /* Object stores; the one with scheme "s3" is looked for in weir-s3.so. */
+  const struct weir_object_ops *const *stores;
+  size_t n_stores;
 } weir_plugin;
 
 /* Implemented by the shared object. Called once, before anything else of it. */

@@ -26,6 +26,22 @@ static weir_status load_count_ok(const char *path, size_t n, const void *v,
                         v ? "" : " and no array of them");
 }
 
+static weir_status load_stores(registry_library *library, const weir_plugin *plugin,
+                               weir_error *err) {
+  const char *path = library->path;
+  BASE_TRY(load_count_ok(path, plugin->n_stores, plugin->stores, "object stores", err));
+  for (size_t i = 0; i < plugin->n_stores; i++) {
+    if (!plugin->stores[i]) {
+      return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
+                            "%s: table %zu of its object stores is NULL", path, i);
+    }
+    BASE_TRY(object_ops_check(plugin->stores[i], path, err));
+  }
+  library->stores = plugin->stores;
+  library->n_stores = plugin->n_stores;
+  return WEIR_OK;
+}
+
 static weir_status load_tables(registry_library *library, const weir_plugin *plugin,
                                weir_error *err) {
   const char *path = library->path;
@@ -52,7 +68,8 @@ static weir_status load_tables(registry_library *library, const weir_plugin *plu
       library->n_sources++;
     }
   }
-  if (library->n_sinks + library->n_sources > 0) return WEIR_OK;
+  BASE_TRY(load_stores(library, plugin, err));
+  if (library->n_sinks + library->n_sources + library->n_stores > 0) return WEIR_OK;
   return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0, "%s: it offers no connector",
                         path);
 }

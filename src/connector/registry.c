@@ -44,14 +44,24 @@ static weir_status registry_fill_own(weir_error *err) {
   return WEIR_OK;
 }
 
-/* One of the two is set. */
+/* One of the three is set. */
 typedef struct registry_found {
   const weir_sink_ops *sink;
   const weir_source_ops *source;
+  const weir_object_ops *store;
 } registry_found;
+
+/* Beside WEIR_CONNECTOR_SOURCE and _SINK, which are connectors that a pipeline names. */
+enum { REGISTRY_STORE = 100 };
 
 static bool registry_pick(const registry_library *library, int32_t kind, const char *name,
                           registry_found *out) {
+  if (kind == REGISTRY_STORE) {
+    for (size_t i = 0; i < library->n_stores; i++) {
+      if (strcmp(library->stores[i]->scheme, name) == 0) out->store = library->stores[i];
+    }
+    return out->store;
+  }
   if (kind == WEIR_CONNECTOR_SINK) {
     for (size_t i = 0; i < library->n_sinks; i++) {
       if (!name || strcmp(library->sinks[i].name, name) == 0)
@@ -216,6 +226,45 @@ weir_status connector_find_source(const char *type, const char *base_dir,
   BASE_TRY(registry_find(WEIR_CONNECTOR_SOURCE, type, base_dir, &found, err));
   *out = found.source;
   return WEIR_OK;
+}
+
+/* The table for "<scheme>://" locations. */
+static weir_status registry_find_store(const char *location, size_t scheme,
+                                       const weir_object_ops **out, weir_error *err) {
+  registry_found found = {0};
+  char *type = base_strndup(location, scheme, err);
+  if (!type) return WEIR_E_NOMEM;
+  registry_search search = {
+      .type = type, .kind = REGISTRY_STORE, .out = &found, .err = err};
+  pthread_mutex_lock(&registry_mutex);
+  weir_status status = registry_folders(registry_search_folder, &search, err);
+  pthread_mutex_unlock(&registry_mutex);
+  if (!status) status = search.status;
+  if (!status && !found.store) {
+    status =
+        weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                       "nothing here reads and writes %s:// locations: weir-%s.so is "
+                       "neither on WEIR_PLUGIN_PATH nor beside weir's library; "
+                       "install the package weir-%s, or name a folder",
+                       type, type, type);
+  }
+  free(type);
+  *out = found.store;
+  return status;
+}
+
+weir_status weir_object_store_open(const char *location, const weir_options *options,
+                                   weir_object_store **out, weir_error *err) {
+  const weir_object_ops *ops = &object_local_ops;
+  const char *rest = location;
+  size_t scheme = strspn(location, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+  if (scheme && base_starts_with(location + scheme, "://")) {
+    rest = location + scheme + 3;
+    if (!base_starts_with(location, "file://")) {
+      BASE_TRY(registry_find_store(location, scheme, &ops, err));
+    }
+  }
+  return object_store_new(ops, location, rest, options, out, err);
 }
 
 /* ---- the list --------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define CONNECTOR_REGISTRY_H
 
 #include "connector/inside.h"
+#include "object/object.h"
 
 typedef struct registry_library {
   struct registry_library *next;
@@ -15,6 +16,8 @@ typedef struct registry_library {
   size_t n_sinks;
   weir_source_ops *sources;
   size_t n_sources;
+  const weir_object_ops *const *stores; /* the shared object's own, checked */
+  size_t n_stores;
   weir_status status; /* what loading gave, once and for all */
   weir_error err;
 } registry_library;
