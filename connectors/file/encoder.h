@@ -62,7 +62,7 @@ weir_status file_encoder_parquet_only(const weir_options *options, const char *f
 weir_status file_encoder_plain_only(const weir_options *options, const char *format,
                                     weir_error *err);
 
-/* Reads format, compression, encodings, effort, bloom_filter, csv. WEIR_E_INVALID_CONFIG where they do not go
+/* Reads format, compression, encodings, effort, data_page_version, bloom_filter, csv. WEIR_E_INVALID_CONFIG where they do not go
  * together. */
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err);

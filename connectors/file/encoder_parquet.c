@@ -39,6 +39,8 @@ static weir_status parquet_configure(const weir_options *options,
       strcmp(encodings, "newest") == 0 ? WEIR_PARQUET_NEWEST : WEIR_PARQUET_COMPATIBLE;
   const char *effort = weir_options_string(options, "effort");
   p->effort = strcmp(effort, "small") == 0 ? WEIR_PARQUET_SMALL : WEIR_PARQUET_FAST;
+  const char *version = weir_options_string(options, "data_page_version");
+  p->data_page_version = strcmp(version, "2") == 0 ? 2 : 1;
   return configure_bloom_filter(options, config, err);
 }
 

@@ -48,6 +48,10 @@ static const weir_option sink_options[] = {
      "Encodings of parquet: what readers of 2022 and later know, or also the newest."},
     {"effort", WEIR_OPT_ENUM, 0, "fast", 0, 0, "fast|small",
      "Effort of parquet: fast to write, or smaller files."},
+    {"data_page_version", WEIR_OPT_ENUM, 0, "1", 0, 0, "1|2",
+     "Version of parquet's data pages: 1 is known to every reader; 2 stores each page "
+     "that "
+     "does not shrink as it is."},
     {"bloom_filter", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
      "Columns of parquet that get a Bloom filter in each row group, for queries that "
      "look for single values: 1 % of other values pass, at most 2 MiB each. Integers, "

@@ -65,6 +65,7 @@ typedef struct weir_parquet_options {
   uint64_t page_bytes;                    /* of a page before compression; 0 = 512 KiB */
   const weir_parquet_key_value *metadata; /* copied by _new */
   size_t n_metadata;
+  uint32_t data_page_version; /* 1 or 2; 0 = 1, which every reader knows */
 } weir_parquet_options;
 
 typedef struct weir_parquet_result {

@@ -10,6 +10,7 @@ void context_done(parquet_context *ctx) {
   take_scratch_done(&ctx->take);
   levels_done(&ctx->levels);
   base_buf_done(&ctx->selected);
+  base_buf_done(&ctx->level_bytes);
   base_buf_done(&ctx->body);
   base_buf_done(&ctx->indices);
   base_buf_done(&ctx->numbers);

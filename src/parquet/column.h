@@ -15,7 +15,9 @@ typedef struct parquet_context {
   parquet_pool pool;
   take_scratch take;
   parquet_levels levels;
-  base_buf selected;   /* slots that hold values */
+  base_buf selected;    /* slots that hold values */
+  base_buf level_bytes; /* of a page v2, which keeps them apart from its body */
+  size_t rep_size, def_size;
   base_buf body;       /* a page before compression */
   size_t head;         /* how much of it comes before the values, or before their bytes */
   const uint8_t *tail; /* the body's end, where it lies elsewhere */
@@ -29,6 +31,7 @@ typedef struct parquet_context {
   base_buf header;
   size_t page_rows, page_bytes;
   bool small;
+  bool v2; /* data pages are */
 } parquet_context;
 
 /* The entries of a dictionary. */

@@ -22,8 +22,9 @@ typedef struct chunk_lists {
   parquet_encoding_stats stats[12];
 } chunk_lists;
 
-static void fill_encodings(const written_chunk *chunk, chunk_lists *lists,
-                           parquet_column_meta *meta) {
+static void fill_encodings(const weir_parquet_writer *w, const written_chunk *chunk,
+                           chunk_lists *lists, parquet_column_meta *meta) {
+  int32_t data_page = w->context.v2 ? PARQUET_DATA_PAGE_V2 : PARQUET_DATA_PAGE;
   size_t n = 0, pages = 0;
   if (chunk->numbered) {
     lists->encodings[n++] = PARQUET_PLAIN; /* the dictionary page's */
@@ -35,8 +36,8 @@ static void fill_encodings(const written_chunk *chunk, chunk_lists *lists,
     if (chunk->encoding_pages[e] == 0) continue;
     if (e != PARQUET_RLE && !(e == PARQUET_PLAIN && chunk->numbered))
       lists->encodings[n++] = e;
-    lists->stats[pages++] = (parquet_encoding_stats){14, PARQUET_DATA_PAGE, e,
-                                                     (int32_t)chunk->encoding_pages[e]};
+    lists->stats[pages++] =
+        (parquet_encoding_stats){14, data_page, e, (int32_t)chunk->encoding_pages[e]};
   }
   meta->encodings = (thrift_list){lists->encodings, n};
   meta->encoding_stats = (thrift_list){lists->stats, pages};
@@ -59,7 +60,7 @@ static void fill_chunk(const weir_parquet_writer *w, const parquet_leaf *leaf,
   meta->has &= ~(1u << 8);
   meta->type = leaf->type;
   meta->codec = (int32_t)chunk->codec;
-  fill_encodings(chunk, lists, meta);
+  fill_encodings(w, chunk, lists, meta);
   meta->path_in_schema = (thrift_list){leaf->path, leaf->n_path};
   meta->num_values = (int64_t)chunk->levels;
   meta->total_uncompressed_size = (int64_t)chunk->plain_size;

@@ -189,19 +189,32 @@ weir_status pack_learn(parquet_column *column, parquet_context *ctx, size_t n,
   return column->literals ? check_literals(column, ctx, err) : WEIR_OK;
 }
 
-weir_status pack_body(const parquet_column *column, parquet_context *ctx,
-                      const parquet_page_header *header, const base_buf **out,
-                      weir_error *err) {
+static weir_status compress_body(const parquet_column *column, parquet_context *ctx,
+                                 const parquet_page_header *header, weir_error *err) {
   const base_buf *body = &ctx->body;
-  bool data_page = header->type == PARQUET_DATA_PAGE;
-  bool split = data_page && header->data_page.encoding == PARQUET_BYTE_STREAM_SPLIT;
-  *out = body;
-  if (!column->compress) return WEIR_OK;
-  *out = &ctx->codec.out;
+  bool data_page = header->type != PARQUET_DICTIONARY_PAGE;
+  int32_t encoding = header->type == PARQUET_DATA_PAGE_V2 ? header->data_page_v2.encoding
+                                                          : header->data_page.encoding;
+  bool split = data_page && encoding == PARQUET_BYTE_STREAM_SPLIT;
   if (data_page && column->literals && !split) return put_literals(ctx, err);
   BASE_TRY(join_body(ctx, err));
   if (split) return compress_planes(column, ctx, err);
   if (data_page && column->stored)
     return codec_store(&ctx->codec, body->data, body->size, err);
   return codec_compress(&ctx->codec, body->data, body->size, err);
+}
+
+weir_status pack_body(const parquet_column *column, parquet_context *ctx,
+                      const parquet_page_header *header, const base_buf **out,
+                      weir_error *err) {
+  const base_buf *body = &ctx->body;
+  size_t plain = body->size + ctx->tail_size;
+  bool v2 = header->type == PARQUET_DATA_PAGE_V2;
+  *out = body;
+  if (!column->compress || (v2 && column->stored)) return WEIR_OK;
+  BASE_TRY(compress_body(column, ctx, header, err));
+  /* What did not shrink stays as it is; where the page has a tail, that has been joined to the body. */
+  if (v2 && ctx->codec.out.size >= plain) return join_body(ctx, err);
+  *out = &ctx->codec.out;
+  return WEIR_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values and levels to finished pages: data page v1 and dictionary page (README of parquet-format,
- * "Data Pages"; the levels of a page and its values are compressed as one). */
+/* Values and levels to finished pages: data pages and dictionary pages (README of parquet-format, "Data
+ * Pages"). A page v1 compresses its levels and values as one, a page v2 its values alone. */
 #include "column.h"
 #include "encode.h"
 
@@ -15,25 +15,39 @@ static size_t levels_bound(const parquet_piece *piece) {
                             : 2 * (encode_levels_bound(piece->levels) + 4);
 }
 
-static uint8_t *put_nested(const uint8_t *levels, size_t n, uint8_t max, uint8_t *out) {
+/* Levels of one kind; pages v1 say before them how many bytes they are. */
+static uint8_t *put_hybrid_levels(const uint8_t *levels, size_t n, uint8_t max, bool v2,
+                                  uint8_t *out) {
   if (max == 0) return out;
+  if (v2) return encode_levels(levels, n, parquet_width(max), out);
   uint8_t *end = encode_levels(levels, n, parquet_width(max), out + 4);
+  parquet_store32(out, (uint32_t)(end - out - 4));
+  return end;
+}
+
+static uint8_t *put_bitmap_levels(const parquet_piece *piece, bool v2, uint8_t *out) {
+  size_t ones = piece->rows - piece->nulls;
+  if (v2) return encode_hybrid_bitmap(piece->valid, piece->rows, ones, out);
+  uint8_t *end = encode_hybrid_bitmap(piece->valid, piece->rows, ones, out + 4);
   parquet_store32(out, (uint32_t)(end - out - 4));
   return end;
 }
 
 /* "Data Pages": repetition levels, then definition levels, each unless all are 0 by the schema. */
 static uint8_t *put_levels(const parquet_leaf *leaf, const parquet_piece *piece,
-                           uint8_t *out) {
+                           parquet_context *ctx, uint8_t *out) {
+  uint8_t *begin = out;
+  if (piece->def != NULL)
+    out = put_hybrid_levels(piece->rep, piece->levels, leaf->max_rep, ctx->v2, out);
+  ctx->rep_size = (size_t)(out - begin);
+  begin = out;
   if (piece->def != NULL) {
-    out = put_nested(piece->rep, piece->levels, leaf->max_rep, out);
-    return put_nested(piece->def, piece->levels, leaf->max_def, out);
+    out = put_hybrid_levels(piece->def, piece->levels, leaf->max_def, ctx->v2, out);
+  } else if (leaf->max_def > 0) {
+    out = put_bitmap_levels(piece, ctx->v2, out);
   }
-  if (leaf->max_def == 0) return out;
-  uint8_t *end = encode_hybrid_bitmap(piece->valid, piece->rows,
-                                      piece->rows - piece->nulls, out + 4);
-  parquet_store32(out, (uint32_t)(end - out - 4));
-  return end;
+  ctx->def_size = (size_t)(out - begin);
+  return out;
 }
 
 static size_t values_bound(const parquet_leaf *leaf, const parquet_values *values,
@@ -107,7 +121,14 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
   const parquet_values *values = &piece->values;
   BASE_TRY(parquet_reserve(
       &ctx->body, levels_bound(piece) + values_bound(leaf, values, encoding), err));
-  uint8_t *out = put_levels(leaf, piece, ctx->body.data);
+  uint8_t *out = ctx->body.data;
+  if (ctx->v2) {
+    BASE_TRY(parquet_reserve(&ctx->level_bytes, levels_bound(piece), err));
+    uint8_t *end = put_levels(leaf, piece, ctx, ctx->level_bytes.data);
+    ctx->level_bytes.size = (size_t)(end - ctx->level_bytes.data);
+  } else {
+    out = put_levels(leaf, piece, ctx, out);
+  }
   ctx->head = (size_t)(out - ctx->body.data);
   const void *data = values->data;
   ctx->tail_size = 0;
@@ -143,11 +164,12 @@ static weir_status put_body(parquet_context *ctx, const parquet_column *column,
 static weir_status append_page(parquet_column *column, parquet_context *ctx,
                                parquet_rope *rope, parquet_page_header *header,
                                uint64_t *size, weir_error *err) {
-  const base_buf *stored = NULL;
-  size_t plain = ctx->body.size + ctx->tail_size;
+  const base_buf *stored = NULL, *levels = &ctx->level_bytes;
+  size_t plain = levels->size + ctx->body.size + ctx->tail_size;
   BASE_TRY(pack_body(column, ctx, header, &stored, err));
   size_t tail = stored == &ctx->body ? ctx->tail_size : 0;
-  if (plain > INT32_MAX || stored->size + tail > INT32_MAX) {
+  size_t size_stored = levels->size + stored->size + tail;
+  if (plain > INT32_MAX || size_stored > INT32_MAX) {
     return weir_error_set(err, WEIR_E_INTERNAL, 0,
                           "Parquet writer: column '%s' has a page of %zu bytes",
                           column->leaf->name, plain);
@@ -157,17 +179,20 @@ static weir_status append_page(parquet_column *column, parquet_context *ctx,
   THRIFT_SET(header, 3);
   THRIFT_SET(header, 4);
   header->uncompressed_page_size = (int32_t)plain;
-  header->compressed_page_size = (int32_t)(stored->size + tail);
-  uint32_t crc = parquet_crc32(0, stored->data, stored->size);
+  header->compressed_page_size = (int32_t)size_stored;
+  header->data_page_v2.is_compressed = stored != &ctx->body;
+  uint32_t crc = parquet_crc32(0, levels->data, levels->size);
+  crc = parquet_crc32(crc, stored->data, stored->size);
   header->crc = (int32_t)parquet_crc32(crc, ctx->tail, tail);
   base_buf_clear(&ctx->header);
   BASE_TRY(thrift_encode(&parquet_page_header_type, header, &ctx->header, err));
   BASE_TRY(
       parquet_rope_append(rope, &ctx->pool, ctx->header.data, ctx->header.size, err));
+  BASE_TRY(parquet_rope_append(rope, &ctx->pool, levels->data, levels->size, err));
   BASE_TRY(parquet_rope_append(rope, &ctx->pool, stored->data, stored->size, err));
   BASE_TRY(parquet_rope_append(rope, &ctx->pool, ctx->tail, tail, err));
   column->plain_bytes += ctx->header.size + plain;
-  *size = ctx->header.size + stored->size + tail;
+  *size = ctx->header.size + size_stored;
   return WEIR_OK;
 }
 
@@ -405,6 +430,31 @@ static weir_status learn_width(parquet_column *column, parquet_context *ctx,
   return put_body(ctx, column, piece, PARQUET_RLE_DICTIONARY, numbers, NULL, err);
 }
 
+static void fill_data_header(const parquet_context *ctx, const parquet_piece *piece,
+                             enum parquet_encoding encoding, parquet_page_header *out) {
+  if (!ctx->v2) {
+    THRIFT_SET(out, 5);
+    out->type = PARQUET_DATA_PAGE;
+    out->data_page =
+        (parquet_data_page_header){.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+                                   .num_values = (int32_t)piece->levels,
+                                   .encoding = encoding,
+                                   .definition_level_encoding = PARQUET_RLE,
+                                   .repetition_level_encoding = PARQUET_RLE};
+    return;
+  }
+  THRIFT_SET(out, 8);
+  out->type = PARQUET_DATA_PAGE_V2;
+  out->data_page_v2 = (parquet_data_page_header_v2){
+      .has = 0xfe,
+      .num_values = (int32_t)piece->levels,
+      .num_nulls = (int32_t)piece->nulls,
+      .num_rows = (int32_t)piece->rows,
+      .encoding = encoding,
+      .definition_levels_byte_length = (int32_t)ctx->def_size,
+      .repetition_levels_byte_length = (int32_t)ctx->rep_size};
+}
+
 weir_status page_write(parquet_column *column, parquet_context *ctx,
                        const parquet_piece *piece, bool numbered, weir_error *err) {
   const parquet_values *values = &piece->values;
@@ -421,14 +471,7 @@ weir_status page_write(parquet_column *column, parquet_context *ctx,
   if (numbers == NULL) BASE_TRY(column_hash(column, values, err));
   if (numbers != NULL) BASE_TRY(learn_width(column, ctx, piece, numbers, err));
   parquet_page_header header = {0};
-  THRIFT_SET(&header, 5);
-  header.type = PARQUET_DATA_PAGE;
-  header.data_page =
-      (parquet_data_page_header){.has = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
-                                 .num_values = (int32_t)piece->levels,
-                                 .encoding = encoding,
-                                 .definition_level_encoding = PARQUET_RLE,
-                                 .repetition_level_encoding = PARQUET_RLE};
+  fill_data_header(ctx, piece, encoding, &header);
   uint64_t size = 0;
   BASE_TRY(append_page(column, ctx, &column->pages, &header, &size, err));
   BASE_TRY(record_page(column, piece, &stats, size, err));
@@ -451,6 +494,7 @@ weir_status page_write_dictionary(parquet_column *column, parquet_context *ctx,
   uint8_t *end = put_plain(column->leaf, &values, ctx->body.data);
   ctx->body.size = (size_t)(end - ctx->body.data);
   ctx->tail_size = 0;
+  ctx->level_bytes.size = 0;
   parquet_page_header header = {0};
   THRIFT_SET(&header, 7);
   header.type = PARQUET_DICTIONARY_PAGE;

@@ -41,6 +41,11 @@ static weir_status read_options(const weir_parquet_options *given,
                           "Parquet writer: encodings %d and effort %d are 0 or 1",
                           (int)out->encodings, (int)out->effort);
   }
+  if (out->data_page_version > 2) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "Parquet writer: data_page_version is 1 or 2, not %u",
+                          (unsigned)out->data_page_version);
+  }
   if (out->threads > 1) {
     return weir_error_set(err, WEIR_E_NOT_IMPLEMENTED, 0,
                           "Parquet writer: threads is 1 for now, not %u",
@@ -109,6 +114,7 @@ static weir_status init_writer(weir_parquet_writer *w,
   BASE_TRY(codec_init(&w->context.codec, w->options.codec, w->options.level, err));
   w->context.page_rows = PAGE_ROWS;
   w->context.page_bytes = (size_t)w->options.page_bytes;
+  w->context.v2 = w->options.data_page_version == 2;
   w->context.small = w->options.effort == WEIR_PARQUET_SMALL;
   BASE_TRY(parquet_arrow_schema(w->schema, &w->arrow_schema, err));
   return writer_put(w, PARQUET_MAGIC, sizeof(PARQUET_MAGIC) - 1, err);

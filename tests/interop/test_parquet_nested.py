@@ -304,11 +304,12 @@ def polars_reads(kind):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(tables(), st.sampled_from(list(CODECS)), st.integers(1, 150), st.integers(1, 400), st.sampled_from([16, 300, 1 << 19]), st.integers(0, 9))
-def test_anything_comes_back(tmp_path_factory, table, codec, batch_rows, group_rows, page_bytes, skip):
+@given(tables(), st.sampled_from(list(CODECS)), st.integers(1, 150), st.integers(1, 400), st.sampled_from([16, 300, 1 << 19]), st.integers(1, 2), st.integers(0, 9))
+def test_anything_comes_back(tmp_path_factory, table, codec, batch_rows, group_rows, page_bytes, version, skip):
     path = tmp_path_factory.getbasetemp() / "anything.parquet"
     table = table.slice(skip)
-    data = write_table(table, path, batch_rows=batch_rows, codec=codec, row_group_rows=group_rows, page_bytes=page_bytes)
+    data = write_table(table, path, batch_rows=batch_rows, codec=codec, row_group_rows=group_rows, page_bytes=page_bytes,
+                       data_page_version=version)
     got = read(data)
     got.validate(full=True)
     easy = [f.name for f in table.schema if polars_reads(f.type)]

@@ -206,6 +206,36 @@ def column_index(data, chunk):
     return read_struct(data[chunk[6] : chunk[6] + chunk[7]])[0] if 6 in chunk else None
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_data_pages_v2_keep_levels_plain_and_what_does_not_shrink(codec, tmp_path):
+    rnd = random.Random(1)
+    n = 40_000
+    table = pa.table({
+        "noise": pa.array([rnd.getrandbits(63) if i % 7 else None for i in range(n)]),
+        "text": pa.array([f"the {i % 3} same" if i % 5 else None for i in range(n)]),
+        "list": pa.array([[i % 11] * (i % 3) if i % 4 else None for i in range(n)], pa.list_(pa.int32())),
+        "none": pa.nulls(n, pa.string()),
+        "sure": pa.array(range(n), pa.uint16()),
+    }, schema=pa.schema([("noise", pa.int64()), ("text", pa.string()), ("list", pa.list_(pa.int32())), ("none", pa.string()),
+                         pa.field("sure", pa.uint16(), nullable=False)]))
+    data = write_table(table, tmp_path / "t.parquet", batch_rows=5000, page_bytes=1 << 16, codec=codec, data_page_version=2)
+    compressed = {}
+    for chunk, name in zip(footer(data)[4][0][1], table.column_names):
+        headers = [header for _, header, _ in pages_of(data, chunk) if header[1] != 2]
+        assert {header[1] for header in headers} == {3} and 3 in [stats[1] for stats in chunk[3][13]]
+        pages = [header[8] for header in headers]
+        assert sum(page[3] for page in pages) == n
+        assert sum(page[2] for page in pages) == chunk[3][12][3]
+        assert all((page[6] > 0) == (name == "list") and (page[5] > 0) == (name != "sure") for page in pages)
+        compressed[name] = {page[7] for page in pages}
+    assert compressed["noise"] == compressed["none"] == {False}
+    assert codec == "none" or compressed["list"] == {True}
+    assert pq.read_table(io.BytesIO(data), page_checksum_verification=True).equals(table)
+    assert polars.read_parquet(tmp_path / "t.parquet").to_arrow().cast(table.schema).equals(table)
+    got = duckdb.sql(f"select * from '{tmp_path}/t.parquet'").to_arrow_table()
+    assert got.cast(pa.schema([field.with_nullable(True) for field in table.schema])).to_pylist() == table.to_pylist()
+
+
 def levels_of(rows):
     """Repetition and definition levels of nullable lists of nullable texts, as LogicalTypes.md has them."""
     levels = []
@@ -627,10 +657,12 @@ def plain(table):
     st.integers(1, 300),
     st.integers(1, 500),
     st.sampled_from([64, 1000, 1 << 19]),
+    st.integers(1, 2),
     st.integers(0, 20),
 )
-def test_anything_comes_back(table, codec, batch_rows, group_rows, page_bytes, skip):
+def test_anything_comes_back(table, codec, batch_rows, group_rows, page_bytes, version, skip):
     table = table.slice(skip)
-    data = write_table(table, batch_rows=batch_rows, codec=codec, row_group_rows=group_rows, page_bytes=page_bytes)
+    data = write_table(table, batch_rows=batch_rows, codec=codec, row_group_rows=group_rows, page_bytes=page_bytes,
+                       data_page_version=version)
     assert plain(pq.read_table(io.BytesIO(data), page_checksum_verification=True)) == plain(table)
     assert polars.read_parquet(io.BytesIO(data)).height == table.num_rows

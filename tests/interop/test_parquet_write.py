@@ -129,10 +129,11 @@ def through_duckdb(path, name):
         return connection.sql(f"select \"{name}\" from '{path}'").to_arrow_table()
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("codec", CODECS)
-def test_all_types(codec, tmp_path):
+def test_all_types(codec, version, tmp_path):
     table = all_types()
-    data = write_table(table, tmp_path / "t.parquet", codec=codec)
+    data = write_table(table, tmp_path / "t.parquet", codec=codec, data_page_version=version)
     same(table, read(data))
     for name in TYPES:
         if name not in CASTS:
@@ -144,7 +145,7 @@ def encoded_types():
     return [name for name in TYPES if not ("view" in name or name in ("null", "float16", "decimal32", "decimal64"))]
 
 
-SHAPES = ["mixed", "nulls", "filled", "empty", "slice", "batches"]
+SHAPES = ["mixed", "nulls", "filled", "empty", "slice", "batches", "v2"]
 CASES = [(name, False) for name in TYPES] + [(name, True) for name in encoded_types()]
 
 
@@ -158,7 +159,7 @@ def test_one_type(name, encoded, shape, tmp_path):
         array = pa.array([v for v in array if v.is_valid], array.type)
     elif shape == "empty":
         array = array.slice(0, 0)
-    elif shape in ("slice", "batches"):
+    elif shape in ("slice", "batches", "v2"):
         array = pa.concat_arrays([array] * 700)
     if encoded:
         array = array.dictionary_encode()
@@ -166,7 +167,8 @@ def test_one_type(name, encoded, shape, tmp_path):
         array = array.slice(3, 2001)
     table = pa.table({name: array})
     path = tmp_path / "t.parquet"
-    data = write_table(table, path, batch_rows=997 if shape == "batches" else None)
+    batch_rows = 997 if shape in ("batches", "v2") else None
+    data = write_table(table, path, batch_rows=batch_rows, data_page_version=2 if shape == "v2" else 1)
     same(table, read(data))
     if name not in NO_POLARS:
         assert polars.read_parquet(path).height == len(array)

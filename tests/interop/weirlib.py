@@ -40,6 +40,7 @@ class Options(ctypes.Structure):
         ("page_bytes", ctypes.c_uint64),
         ("metadata", ctypes.POINTER(KeyValue)),
         ("n_metadata", ctypes.c_size_t),
+        ("data_page_version", ctypes.c_uint32),
     ]
 
 

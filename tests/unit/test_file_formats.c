@@ -305,22 +305,26 @@ static void csv_options_are_checked_before_any_io(void **state) {
   }
 }
 
-static void bloom_filters_are_refused_by_name_before_any_io(void **state) {
+static void parquet_options_are_refused_by_name_before_any_io(void **state) {
   (void)state;
-  static const char *const cases[][3] = {
-      {"parquet", "ratio", "bloom_filter: column 'ratio' cannot have a Bloom filter"},
-      {"parquet", "nope", "bloom_filter: there is no column 'nope'"},
-      {"csv", "id", "option 'bloom_filter' goes with format parquet, not with csv"},
+  static const char *const cases[][4] = {
+      {"parquet", "bloom_filter", "ratio",
+       "bloom_filter: column 'ratio' cannot have a Bloom filter"},
+      {"parquet", "bloom_filter", "nope", "bloom_filter: there is no column 'nope'"},
+      {"csv", "bloom_filter", "id",
+       "option 'bloom_filter' goes with format parquet, not with csv"},
+      {"csv", "data_page_version", "2",
+       "option 'data_page_version' goes with format parquet, not with csv"},
   };
   for (size_t i = 0; i < BASE_COUNT(cases); i++) {
-    const char *names[] = {"format", "bloom_filter"};
-    const char *values[] = {cases[i][0], cases[i][1]};
+    const char *names[] = {"format", cases[i][1]};
+    const char *values[] = {cases[i][0], cases[i][2]};
     file_rig rig;
     weir_error err = {0};
     file_rig_init(&rig, "/nowhere/orders", names, values, 2);
     use_schema(&rig, "ratio: float64");
     assert_int_equal(file_rig_start(&rig, &err), WEIR_E_INVALID_CONFIG);
-    if (strstr(err.message, cases[i][2]) == NULL) fail_msg("%s", err.message);
+    if (strstr(err.message, cases[i][3]) == NULL) fail_msg("%s", err.message);
     file_rig_done(&rig);
   }
 }
@@ -339,7 +343,7 @@ int main(void) {
       cmocka_unit_test(arrow_has_fewer_options),
       file_test(csv_files_begin_with_their_header),
       cmocka_unit_test(csv_options_are_checked_before_any_io),
-      cmocka_unit_test(bloom_filters_are_refused_by_name_before_any_io),
+      cmocka_unit_test(parquet_options_are_refused_by_name_before_any_io),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
