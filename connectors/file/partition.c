@@ -32,6 +32,7 @@ struct file_partitions {
   int32_t *group_of_row;
   uint64_t *hashes; /* of rows */
   int64_t *order;   /* rows by group */
+  bool reordered;   /* the batch that split gave has its rows in that order */
   file_partition_group *groups;
   size_t n_groups;
   int32_t *
@@ -234,9 +235,7 @@ static weir_status bad_value(const file_partitions *p, size_t column, int64_t ro
                              const char *what, weir_error *err) {
   const partition_column *c = &p->columns[column];
   weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                 "column %d '%s', row %" PRId64
-                 " of the batch, which names the folder (partition_by): %s",
-                 (int)c->column, c->name, row, what);
+                 "column '%s', which names the folder (partition_by): %s", c->name, what);
   return weir_error_at(err, WEIR_E_BAD_DATA, row, (int32_t)c->column);
 }
 
@@ -368,7 +367,8 @@ weir_status file_partitions_split(file_partitions *p, weir_batch *batch, weir_ba
   FILE_TRY(name_folders(p, views, err));
   FILE_TRY(weir_batch_select(batch, p->data, p->kept, &data, err));
   /* Rows of one folder side by side already need not be moved. */
-  if (runs > p->n_groups) {
+  p->reordered = runs > p->n_groups;
+  if (p->reordered) {
     weir_batch *ordered = NULL;
     for (int64_t i = 0; i < rows; i++)
       p->order[p->groups[p->group_of_row[i]].first++] = i;
@@ -382,6 +382,11 @@ weir_status file_partitions_split(file_partitions *p, weir_batch *batch, weir_ba
   *groups = p->groups;
   *n = p->n_groups;
   return WEIR_OK;
+}
+
+void file_partitions_point_back(const file_partitions *p, weir_error *err) {
+  if (err->row >= 0 && p->reordered) err->row = p->order[err->row];
+  if (err->column >= 0) err->column = (int32_t)p->kept[err->column];
 }
 
 /* ---- what a record may name --------------------------------------------------------------------- */

@@ -42,6 +42,10 @@ weir_status file_partitions_split(file_partitions *p, weir_batch *batch, weir_ba
                                   const file_partition_group **groups, size_t *n,
                                   weir_error *err);
 
+/* Turns the row and the column that an encoder named in the last batch of split into those of the batch that it was
+ * made of. */
+void file_partitions_point_back(const file_partitions *p, weir_error *err);
+
 /* True for exactly those texts that a group's folder can be: so a record that names one cannot lead
  * elsewhere. */
 bool file_partition_folder_valid(const char *text, size_t size);

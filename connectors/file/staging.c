@@ -275,6 +275,7 @@ static weir_status write_rows(file_staging *s, weir_batch *batch, uint64_t *byte
   size_t n = 0;
   FILE_TRY(file_partitions_split(s->partitions, batch, &ordered, &groups, &n, err));
   weir_status status = write_groups(s, groups, n, ordered, bytes, took, err);
+  if (status && !*took) file_partitions_point_back(s->partitions, err);
   weir_batch_unref(ordered);
   return status;
 }

@@ -202,8 +202,11 @@ static weir_status put_part(kafka_values *v, encoded *e, weir_batch *batch, bool
   weir_batch *part_of = NULL;
   KAFKA_TRY(weir_batch_select(batch, e->schema, e->columns, &part_of, err));
   v->held[key] = part_of;
-  return e->json != NULL ? put_json(v, e, part_of, key, err)
-                         : put_plain(v, e, part_of, key, err);
+  if (e->json == NULL) return put_plain(v, e, part_of, key, err);
+  weir_status status = put_json(v, e, part_of, key, err);
+  if (status != WEIR_OK && err != NULL && err->column >= 0)
+    err->column = (int32_t)e->columns[err->column];
+  return status;
 }
 
 /* Rows to delete have no value; NULL in a key is no key. */
@@ -231,8 +234,7 @@ static weir_status mind_changes(kafka_values *v, const weir_batch *batch,
   ArrowArrayViewReset(&view);
   if (code != NANOARROW_OK) return no_memory(err);
   if (bad < 0) return WEIR_OK;
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                 "row %lld of a batch: key column '%s' is null", (long long)bad,
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "key column '%s' is null",
                  weir_schema_arrow(v->schema)->children[column]->name);
   return weir_error_at(err, WEIR_E_BAD_DATA, bad, column);
 }

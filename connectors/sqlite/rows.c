@@ -26,8 +26,8 @@ struct lite_rows {
 static weir_status bad(const lite_rows *rows, int64_t row, int64_t column,
                        const char *what, weir_error *err) {
   const struct ArrowSchema *schema = weir_schema_arrow(weir_batch_schema(rows->batch));
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "row %lld, column '%s': %s",
-                 (long long)row, schema->children[column]->name, what);
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "column '%s': %s",
+                 schema->children[column]->name, what);
   return weir_error_at(err, WEIR_E_BAD_DATA, row, (int32_t)column);
 }
 
@@ -164,6 +164,9 @@ static weir_status write_text(lite_rows *rows, int64_t column, weir_error *err) 
   if (!status) status = weir_ndjson_encoder_write(encoder, alone, &data, &size, err);
   if (status && err && err->row >= 0) {
     err->column = (int32_t)column;
+    weir_error_prefix(
+        err, status, "column '%s'",
+        weir_schema_arrow(weir_batch_schema(rows->batch))->children[column]->name);
   }
   if (!status) status = keep_lines(&rows->v[column], rows->n, data, size, err);
   weir_ndjson_encoder_free(encoder);

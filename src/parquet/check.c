@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that an Arrow type can hold and its Parquet type cannot. All are looked for before anything of
  * a batch is taken, so that a refused batch leaves no trace. */
-#include <inttypes.h>
-
 #include "leaf.h"
+#include "take.h"
 
 /* A page's sizes are int32 (parquet.thrift, PageHeader), and a value is never split. */
 #define VALUE_MAX ((int64_t)1 << 30)
 
 weir_status leaf_bad(const parquet_leaf *leaf, int64_t row, const char *what,
                      weir_error *err) {
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                 "column %d '%s', row %" PRId64 " of the batch: %s", (int)leaf->column,
-                 leaf->name, row, what);
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "column %d '%s': %s",
+                 (int)leaf->column, leaf->name, what);
   return weir_error_at(err, WEIR_E_BAD_DATA, row, leaf->column);
 }
 
@@ -24,6 +22,11 @@ static bool fits_decimal(const parquet_leaf *leaf, const uint8_t *value) {
     if (value[i] != sign) return false;
   }
   return true;
+}
+
+static bool is_null(const struct ArrowArray *array, size_t at) {
+  const uint8_t *valid = array->null_count != 0 ? array->buffers[0] : NULL;
+  return valid != NULL && (valid[at / 8] >> (at % 8) & 1) == 0;
 }
 
 /* What is wrong with the value of a slot, or NULL. */
@@ -90,14 +93,26 @@ static const char *fault_of(const parquet_leaf *leaf, const struct ArrowArray *a
   }
 }
 
+/* Of a slot without array->offset; with a dictionary, of the value that it names. */
+static const char *slot_fault(const parquet_leaf *leaf, const struct ArrowArray *array,
+                              size_t slot) {
+  const struct ArrowArray *values = array->dictionary;
+  if (values == NULL) return fault_of(leaf, array, (size_t)array->offset + slot);
+  size_t named = take_index_at(leaf, array, slot), at = (size_t)values->offset + named;
+  if (named >= (size_t)values->length) return NULL;
+  if (take_may_have_nulls(values) && is_null(values, at)) return NULL;
+  return fault_of(leaf, values, at);
+}
+
 weir_status leaf_check_slot(const parquet_leaf *leaf, const struct ArrowArray *array,
                             size_t slot, int64_t row, weir_error *err) {
-  const char *fault = fault_of(leaf, array, (size_t)array->offset + slot);
+  const char *fault = slot_fault(leaf, array, slot);
   return fault == NULL ? WEIR_OK : leaf_bad(leaf, row, fault, err);
 }
 
-bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
-                   int64_t first, int64_t length) {
+/* Whether any of these slots, counted without array->offset, could be refused. */
+static bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
+                          int64_t first, int64_t length) {
   if (length == 0) return false;
   switch (leaf->take) {
     case TAKE_SECONDS32:
@@ -126,15 +141,27 @@ bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
   }
 }
 
+/* Of plain values: whether none can be refused, without a look at the rows that name them. */
+static bool are_good(const parquet_leaf *leaf, const struct ArrowArray *values) {
+  if (!leaf_can_fail(leaf, values, values->offset, values->length)) return true;
+  for (int64_t i = values->offset; i < values->offset + values->length; i++) {
+    if (!is_null(values, (size_t)i) && fault_of(leaf, values, (size_t)i) != NULL)
+      return false;
+  }
+  return true;
+}
+
+bool leaf_may_fail(const parquet_leaf *leaf, const struct ArrowArray *array) {
+  if (array->dictionary != NULL) return !are_good(leaf, array->dictionary);
+  return leaf_can_fail(leaf, array, array->offset, array->length);
+}
+
 weir_status leaf_check(const parquet_leaf *leaf, const struct ArrowArray *array,
-                       int64_t start, int64_t length, weir_error *err) {
-  int64_t first = array->offset + start;
-  if (length == 0 || !leaf_can_fail(leaf, array, first, length)) return WEIR_OK;
-  const uint8_t *valid = array->null_count != 0 ? array->buffers[0] : NULL;
-  for (int64_t i = first; i < first + length; i++) {
-    if (valid != NULL && (valid[i / 8] >> (i % 8) & 1) == 0) continue;
-    const char *fault = fault_of(leaf, array, (size_t)i);
-    if (fault != NULL) return leaf_bad(leaf, i - first, fault, err);
+                       weir_error *err) {
+  if (array->length == 0 || !leaf_may_fail(leaf, array)) return WEIR_OK;
+  for (int64_t i = 0; i < array->length; i++) {
+    if (is_null(array, (size_t)(array->offset + i))) continue;
+    BASE_TRY(leaf_check_slot(leaf, array, (size_t)i, i, err));
   }
   return WEIR_OK;
 }

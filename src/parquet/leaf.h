@@ -66,11 +66,10 @@ weir_status leaf_refuse(const parquet_leaf *leaf, const char *why, weir_error *e
 /* Whether every valid value of `array` can be kept: WEIR_E_BAD_DATA with row and column of the first
  * that cannot. Nothing else in the writer can fail for the sake of a value. */
 weir_status leaf_check(const parquet_leaf *leaf, const struct ArrowArray *array,
-                       int64_t start, int64_t length, weir_error *err);
-/* Whether any of these slots, counted without array->offset, could be refused. */
-bool leaf_can_fail(const parquet_leaf *leaf, const struct ArrowArray *array,
-                   int64_t first, int64_t length);
-/* leaf_check of one valid slot; `row` is for the message. */
+                       weir_error *err);
+/* Whether it need be looked at at all. */
+bool leaf_may_fail(const parquet_leaf *leaf, const struct ArrowArray *array);
+/* leaf_check of one valid slot, counted without array->offset; `row` is the one to be named. */
 weir_status leaf_check_slot(const parquet_leaf *leaf, const struct ArrowArray *array,
                             size_t slot, int64_t row, weir_error *err);
 weir_status leaf_bad(const parquet_leaf *leaf, int64_t row, const char *what,

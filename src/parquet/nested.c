@@ -91,10 +91,10 @@ static weir_status check_levels(const parquet_leaf *leaf, const parquet_levels *
       row++;
     }
     bool value = def[at.level] == leaf->max_def;
-    if (value && l->array->dictionary == NULL) {
+    if (value) {
       BASE_TRY(leaf_check_slot(leaf, l->array, slot_at(l, &at), row, err));
+      bytes += value_bytes(leaf, l, &at);
     }
-    if (value) bytes += value_bytes(leaf, l, &at);
     if (bytes > RECORD_MAX) {
       return leaf_bad(leaf, row,
                       "the record is longer than 1 GiB, which no page can hold", err);
@@ -108,12 +108,7 @@ weir_status nested_check(const parquet_leaf *leaf, const struct ArrowArray *colu
                          parquet_levels *levels, weir_error *err) {
   const struct ArrowArray *array = NULL;
   BASE_TRY(check_arrays(leaf, column, &array, err));
-  bool look = array->length > (int64_t)(RECORD_MAX / 64);
-  if (array->dictionary != NULL) {
-    BASE_TRY(leaf_check(leaf, array->dictionary, 0, array->dictionary->length, err));
-  } else {
-    look |= leaf_can_fail(leaf, array, array->offset, array->length);
-  }
+  bool look = array->length > (int64_t)(RECORD_MAX / 64) || leaf_may_fail(leaf, array);
   size_t rows = (size_t)column->length, at_once = FIRST_ROWS;
   for (size_t done = 0; look && done < rows; done += at_once) {
     if (at_once > rows - done) at_once = rows - done;

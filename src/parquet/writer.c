@@ -326,11 +326,8 @@ static weir_status check_batch(weir_parquet_writer *w, weir_batch *batch,
     const struct ArrowArray *column = array->children[w->leaves[i].column];
     if (w->leaves[i].nested) {
       BASE_TRY(nested_check(&w->leaves[i], column, &w->context.levels, err));
-    } else if (column->dictionary != NULL) {
-      BASE_TRY(leaf_check(&w->leaves[i], column->dictionary, 0,
-                          column->dictionary->length, err));
     } else {
-      BASE_TRY(leaf_check(&w->leaves[i], column, array->offset, array->length, err));
+      BASE_TRY(leaf_check(&w->leaves[i], column, err));
     }
   }
   return WEIR_OK;

@@ -111,10 +111,33 @@ static void test_what_cannot_be_a_message(void **state) {
   assert_int_equal(encode(&raw, "a: utf8; b: utf8", "{}\n", got, &err), WEIR_E_SCHEMA);
 }
 
+/* JSON has no text for it, and the key's columns are in an order of their own. */
+static void test_a_value_without_a_text_names_its_column(void **state) {
+  (void)state;
+  static const char *const key[] = {"t"};
+  kafka_sink sink = {.key = (char **)(uintptr_t)key, .n_key = 1};
+  const kafka_value *values = NULL;
+  kafka_values *v = NULL;
+  weir_error err = {0};
+  weir_schema *schema = rows_schema("a: int64; t: timestamp[s]");
+  weir_batch *batch = rows_batch(schema,
+                                 "{\"a\":1,\"t\":\"2024-02-29T00:00:00\"}\n"
+                                 "{\"a\":2,\"t\":\"2024-02-29T00:00:00\"}\n");
+  ((int64_t *)(uintptr_t)weir_batch_array(batch)->children[1]->buffers[1])[1] = INT64_MAX;
+  assert_int_equal(kafka_values_new(&sink, schema, &v, NULL), WEIR_OK);
+  assert_int_equal(kafka_values_encode(v, batch, &values, &err), WEIR_E_BAD_DATA);
+  assert_int_equal(err.row, 1);
+  assert_int_equal(err.column, 1);
+  kafka_values_free(v);
+  weir_batch_unref(batch);
+  weir_schema_unref(schema);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_keys_and_values),
       cmocka_unit_test(test_what_cannot_be_a_message),
+      cmocka_unit_test(test_a_value_without_a_text_names_its_column),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
