@@ -69,8 +69,7 @@ void pg_encoder_free(pg_encoder *encoder) {
 
 static weir_status bad_value(const pg_encoder *encoder, int64_t column, int64_t row,
                              weir_error *err) {
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "row %lld, column '%s' %s",
-                 (long long)row,
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "column '%s' %s",
                  weir_schema_arrow(encoder->schema)->children[column]->name,
                  pg_column_why(&encoder->columns[column]));
   return weir_error_at(err, WEIR_E_BAD_DATA, row, (int32_t)column);
@@ -91,8 +90,7 @@ static weir_status check_sizes(pg_encoder *encoder, weir_error *err) {
   for (int64_t row = 0; row < encoder->rows; row++) {
     if (bound(encoder, row, 1) <= MOST) continue;
     weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                   "row %lld is larger than the 1 GiB that PostgreSQL takes as one row",
-                   (long long)row);
+                   "the row is larger than the 1 GiB that PostgreSQL takes as one");
     return weir_error_at(err, WEIR_E_BAD_DATA, row, -1);
   }
   return WEIR_OK;

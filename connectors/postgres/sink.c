@@ -138,8 +138,8 @@ static weir_status check_nulls(const pg_config *config, const struct ArrowSchema
     int64_t row = find_null(array->children[k], op);
     if (row < 0) continue;
     weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                   "row %lld, column '%s' is null, which the table does not allow",
-                   (long long)row, schema->children[k]->name);
+                   "column '%s' is null, which the table does not allow",
+                   schema->children[k]->name);
     return weir_error_at(err, WEIR_E_BAD_DATA, row, (int32_t)k);
   }
   return WEIR_OK;

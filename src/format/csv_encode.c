@@ -59,9 +59,9 @@ static weir_status put_text(weir_csv_encoder *encoder, base_buf *buf, const uint
 
 static weir_status bad_value(const encoder_column *col, int64_t row, int64_t column,
                              const char *what, weir_error *err) {
-  weir_status status = weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                                      "row %lld, column '%s': %s, so CSV cannot carry it",
-                                      (long long)row, col->type.name, what);
+  weir_status status =
+      weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+                     "column '%s': %s, so CSV cannot carry it", col->type.name, what);
   return weir_error_at(err, status, row, (int32_t)column);
 }
 

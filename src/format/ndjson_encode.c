@@ -107,8 +107,7 @@ static weir_status bad_value(const encoder_row *r, const ndjson_path *path,
   ndjson_path_text(path, where);
   weir_status status =
       weir_error_set(r->err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                     "row %lld, column '%s': %s, so NDJSON cannot carry it",
-                     (long long)r->row, where, what);
+                     "column '%s': %s, so NDJSON cannot carry it", where, what);
   return weir_error_at(r->err, status, r->row, r->column);
 }
 

@@ -108,8 +108,8 @@ static weir_status reserve(task_router *r, int64_t rows, weir_error *err) {
 static weir_status bad_row(const task_router *r, int64_t row, int64_t column,
                            const char *what, weir_error *err) {
   const struct ArrowSchema *arrow = weir_schema_arrow(r->schema);
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "sink %s: row %lld: '%s' %s",
-                 r->sink, (long long)row, arrow->children[column]->name, what);
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "sink %s: column '%s' %s",
+                 r->sink, arrow->children[column]->name, what);
   if (err) {
     err->row = row;
     err->column = (int32_t)column;

@@ -154,10 +154,16 @@ static weir_status write_rows(generation *g, weir_batch *batch, weir_write_resul
   if (WEIR_FAULT("task.write"))
     return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
                           "sink %s: cannot take a batch", a->config.name);
+  int64_t rows = weir_batch_rows(batch);
   weir_status status = offer(g, batch, result, &first);
-  if (status && a->config.sets_aside && names_a_row(&first, weir_batch_rows(batch)))
-    return cut_out(g, batch, result, &first, letters, err);
-  if (status) *err = first;
+  if (!status) return WEIR_OK;
+  bool row = names_a_row(&first, rows);
+  if (row && a->config.sets_aside) return cut_out(g, batch, result, &first, letters, err);
+  /* A letter is the row itself, wherever it lay, so connectors leave this to whoever stops for it. */
+  if (row)
+    weir_error_prefix(&first, status, "row %lld of a batch of %lld", (long long)first.row,
+                      (long long)rows);
+  *err = first;
   return status;
 }
 

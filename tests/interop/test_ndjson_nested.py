@@ -74,7 +74,7 @@ def test_views_in_any_order_and_nulls_with_items():
 def test_a_key_twice_in_a_map():
     kind = pa.map_(pa.string(), pa.int8())
     batch = pa.record_batch({"m": pa.array([[("a", 1)], [("a", 1), ("b", 2), ("a", 3)]], kind)})
-    with pytest.raises(WeirError, match=r"BAD_DATA.*row 1, column 'm\[\"a\"\]': the map has this key twice"):
+    with pytest.raises(WeirError, match=r"BAD_DATA.*column 'm\[\"a\"\]': the map has this key twice"):
         encode(batch)
     assert lines_of(batch.slice(0, 1)) == [{"m": {"a": 1}}]
     many = [(f"{i * 7 % 100}", i) for i in range(100)]
@@ -87,7 +87,7 @@ def test_bad_strings_deep_inside():
     bad = pa.array([b"ok", b"\xff"]).view(pa.string())
     struct = pa.StructArray.from_arrays([bad], ["s"])
     lists = pa.ListArray.from_arrays(pa.array([0, 0, 2], pa.int32()), struct)
-    with pytest.raises(WeirError, match=r"row 1, column 'c\[1\].s': the string is not valid UTF-8"):
+    with pytest.raises(WeirError, match=r"column 'c\[1\].s': the string is not valid UTF-8"):
         encode(pa.record_batch({"c": lists}))
 
 

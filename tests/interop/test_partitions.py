@@ -198,7 +198,7 @@ def test_bad_values(name, tmp_path, weir_bin):
         table = pa.table({"id": range(3), "k": pa.Array.from_buffers(pa.string(), 3, raw.buffers())})
     done = run(tmp_path, weir_bin, table, ["k"])
     assert done.returncode == 6, done.stderr
-    assert "column 1 'k', row 2 of the batch, which names the folder (partition_by): " in done.stderr
+    assert "row 2 of a batch of 3: sink lake: column 'k', which names the folder (partition_by): " in done.stderr
     assert text in done.stderr
     assert not list((tmp_path / "lake").iterdir())
 
@@ -206,7 +206,7 @@ def test_bad_values(name, tmp_path, weir_bin):
 def test_too_long_together(tmp_path, weir_bin):
     columns = {f"c{i}": ["v" * 250] for i in range(9)}
     done = run(tmp_path, weir_bin, pa.table({"id": [1], **columns}), list(columns))
-    assert done.returncode == 6 and "column 9 'c8', row 0" in done.stderr, done.stderr
+    assert done.returncode == 6 and "row 0 of a batch of 1: sink lake: column 'c8'" in done.stderr, done.stderr
     assert "the values together are too long" in done.stderr
 
 

@@ -428,7 +428,7 @@ static void test_rows_without_end(void **state) {
                    WEIR_E_BAD_DATA);
   assert_int_equal(err.flags, WEIR_ERR_BAD_DATA);
   assert_int_equal(err.row, 1);
-  assert_non_null(strstr(err.message, "row 1, column 'a[1]["));
+  assert_non_null(strstr(err.message, "column 'a[1]["));
   assert_non_null(strstr(err.message, "the row takes more than 1 GiB of text"));
   ndjson_encoder_limit_row(encoder, 40);
   assert_int_equal(weir_ndjson_encoder_write(encoder, batch, &data, &size, &err),

@@ -251,19 +251,19 @@ typedef struct bad {
   const char *message;
 } bad;
 
-#define NUL_TEXT "row 2, column 'v' is no UTF-8, or holds a NUL character"
-#define WHOLE "row 1, column 'v' is no whole number of microseconds, or outside"
+#define NUL_TEXT "column 'v' is no UTF-8, or holds a NUL character"
+#define WHOLE "column 'v' is no whole number of microseconds, or outside"
 
 static const bad bads[] = {
     {"utf8", "text", "\"a\"|null|\"\\u0000\"", 2, NUL_TEXT},
     {"large_utf8", "text", "\"a\"|null|\"\\u0000\"", 2, NUL_TEXT},
-    {"utf8", "varchar(2)", "\"ab\"|\"abc\"", 1, "row 1, column 'v' is longer than"},
+    {"utf8", "varchar(2)", "\"ab\"|\"abc\"", 1, "column 'v' is longer than"},
     {"list<utf8>", "text[]", "[\"a\"]|null|[\"\\u0000\"]", 2, NUL_TEXT},
     {"struct<a: utf8>", "jsonb", "{\"a\":\"\\\\u0000\"}|null|{\"a\":\"\\u0000\"}", 2,
-     "row 2, column 'v' holds a NUL character in a text, which jsonb cannot"},
+     "column 'v' holds a NUL character in a text, which jsonb cannot"},
     {"utf8", "uuid",
      "\"00112233-4455-6677-8899-aabbccddeeff\"|\"00112233445566778899aabbccddeeff\"", 1,
-     "row 1, column 'v' is no UUID"},
+     "column 'v' is no UUID"},
     {"timestamp[ns]", "timestamp", "1000|1001", 1, WHOLE},
     {"timestamp[us]", "timestamp", "-210866803200000000|-210866803200000001", 1, WHOLE},
     {"timestamp[s]", "timestamp", "9224318015999|9224318016000", 1, WHOLE},

@@ -156,7 +156,7 @@ static void test_a_key_without_a_value_is_bad_data(void **state) {
     assert_int_equal(err.flags, WEIR_ERR_BAD_DATA);
     assert_int_equal(err.row, 1);
     assert_int_equal(err.column, 1);
-    assert_non_null(strstr(err.message, "sink lake: row 1: 'part'"));
+    assert_non_null(strstr(err.message, "sink lake: column 'part'"));
     split_done(&s);
   }
 }
