@@ -7,6 +7,7 @@ WEIR_BIN names the command under test (default build/release/weir); WEIR_FAULTS_
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +71,17 @@ def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("kafka"))
     yield made
     made.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server. Each worker has its own; who kills it brings it back."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from postgres import Server
+
+    made = Server()
+    try:
+        made.make()
+        yield made
+    finally:
+        made.remove()

@@ -15,6 +15,7 @@ import pathlib
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,8 @@ class Server:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
             self.options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self.uri = f"postgresql:///postgres?host={self.folder}&user=postgres"
+        self.settings = dict(SETTINGS)
+        self.env = None
 
     def call(self, *command, **options):
         done = subprocess.run(
@@ -63,17 +66,40 @@ class Server:
             raise RuntimeError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def make(self):
+    def speak_tls(self):
+        """Before start(): also on a port of 127.0.0.1, with TLS alone, under a certificate for db.example that an
+        authority of its own has signed. Returns the port; the authority is `ca.crt` in its folder."""
+        new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj")
+        self.call("openssl", *new, "/CN=authority", "-x509", "-days", "2", "-keyout", "ca.key", "-out", "ca.crt")
+        self.call("openssl", *new, "/CN=db.example", "-keyout", "server.key", "-out", "server.csr")
+        (self.folder / "names").write_text("subjectAltName=DNS:db.example\n")
+        sign = ("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial")
+        self.call("openssl", *sign, "-days", "2", "-extfile", "names", "-out", "server.crt")
+        with open(self.data / "pg_hba.conf", "a") as rules:
+            rules.write("hostssl all locked 127.0.0.1/32 scram-sha-256\nhostssl all all 127.0.0.1/32 trust\n")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        files = {"ssl_cert_file": self.folder / "server.crt", "ssl_key_file": self.folder / "server.key"}
+        self.settings.update(listen_addresses="127.0.0.1", port=port, ssl="on", **files)
+        self.uri += f"&port={port}"
+        return port
+
+    def make(self, start=True):
         self.call(
             self.bin / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"
         )
         (self.data / "pg_hba.conf").write_text("local all locked scram-sha-256\nlocal all all trust\n")
+        if not start:
+            return
         self.start()
+        self.add_role()
+
+    def add_role(self):
         self.sql(f"create role locked login password '{PASSWORD}'; grant create on database postgres to locked")
 
     def start(self):
         """Returns when it answers."""
-        settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
+        settings = [f"-c{name}={value}" for name, value in self.settings.items()]
         command = [self.bin / "postgres", "-D", self.data, "-k", self.folder, *settings]
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(
@@ -81,12 +107,13 @@ class Server:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                env=self.env,
                 # Whoever started it may be killed: PR_SET_PDEATHSIG, prctl(2).
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGQUIT),
                 **self.options,
             )
         for _ in range(600):
-            ready = [self.bin / "pg_isready", "-q", "-t", "1", "-h", self.folder]
+            ready = [self.bin / "pg_isready", "-q", "-t", "1", "-h", self.folder, "-p", self.settings.get("port", 5432)]
             if subprocess.run([str(part) for part in ready], **self.options).returncode == 0:
                 return
             if self.process.poll() is not None:

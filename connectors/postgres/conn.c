@@ -61,12 +61,16 @@ static weir_status fail(pg_conn *c, const PGresult *result, const char *what,
   const char *sqlstate = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
   const char *said = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
   const error_class *class = class_of(sqlstate);
-  char text[500];
+  const char *detail = NULL; /* names the key, or the row's values */
+  if (class && class->flags & WEIR_ERR_BAD_DATA)
+    detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+  char text[700];
   bool lost = c->lost || !c->conn || PQstatus(c->conn) != CONNECTION_OK;
-  snprintf(text, sizeof(text), "%s",
+  snprintf(text, sizeof(text), "%s%s%s",
            said                                  ? said
            : c->conn && *PQerrorMessage(c->conn) ? PQerrorMessage(c->conn)
-                                                 : "the connection was lost");
+                                                 : "the connection was lost",
+           detail ? ": " : "", detail ? detail : "");
   for (size_t n = strlen(text); n && text[n - 1] == '\n'; n--) text[n - 1] = 0;
   for (char *at = text; *at; at++)
     if (*at == '\n' || *at == '\t') *at = ' ';
@@ -146,8 +150,46 @@ static bool cannot_send(pg_conn *c) {
   return c->lost;
 }
 
-static weir_status connect_to(pg_conn *c, const char *application, const weir_call *call,
-                              weir_error *err) {
+/* ---- whether the server must prove who it is */
+
+static bool is_loopback(const char *host) {
+  return !*host || *host == '/' || *host == '@' || strcmp(host, "localhost") == 0 ||
+         strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+}
+
+/* Each of "a,b", by the name that a certificate would have to bear. */
+static bool leaves_this_machine(const PQconninfoOption *in_use) {
+  const char *host = "", *addr = "";
+  for (const PQconninfoOption *o = in_use; o && o->keyword; o++) {
+    if (o->val && strcmp(o->keyword, "host") == 0) host = o->val;
+    if (o->val && strcmp(o->keyword, "hostaddr") == 0) addr = o->val;
+  }
+  for (const char *at = *host ? host : addr;; at++) {
+    char one[256];
+    size_t size = strcspn(at, ",");
+    snprintf(one, sizeof(one), "%.*s", (int)size, at);
+    if (!is_loopback(one)) return true;
+    at += size;
+    if (!*at) return false;
+  }
+}
+
+/* libpq's own default, `prefer`, takes any certificate, or none. What a service file or PGSSLMODE says is known
+ * only once a connection was begun. */
+static bool must_verify(const pg_conn *c) {
+  if (given(c, "sslmode")) return false;
+  PQconninfoOption *in_use = PQconninfo(c->conn);
+  bool by_default = false;
+  for (const PQconninfoOption *o = in_use; o && o->keyword; o++)
+    if (strcmp(o->keyword, "sslmode") == 0)
+      by_default = !o->val || strcmp(o->val, "prefer") == 0;
+  bool must = by_default && leaves_this_machine(in_use);
+  PQconninfoFree(in_use);
+  return must;
+}
+
+static weir_status begin_connecting(pg_conn *c, const char *application,
+                                    weir_error *err) {
   enum { MOST = 64 };
   const char *const defaults[][2] = {{"keepalives_idle", "10"},
                                      {"keepalives_interval", "5"},
@@ -156,7 +198,7 @@ static weir_status connect_to(pg_conn *c, const char *application, const weir_ca
                                      {"target_session_attrs", "read-write"}};
   const char *names[MOST] = {0}, *values[MOST] = {0};
   size_t n = 0;
-  for (const PQconninfoOption *o = c->given; o->keyword && n < MOST - 10; o++) {
+  for (const PQconninfoOption *o = c->given; o->keyword && n < MOST - 11; o++) {
     if (!o->val || strcmp(o->keyword, "client_encoding") == 0) continue;
     if (strcmp(o->keyword, "application_name") == 0) continue;
     names[n] = o->keyword;
@@ -170,24 +212,49 @@ static weir_status connect_to(pg_conn *c, const char *application, const weir_ca
   names[n] = "client_encoding";
   values[n++] = "UTF8";
   names[n] = "application_name";
-  values[n] = application;
+  values[n++] = application;
   c->conn = PQconnectStartParams(names, values, 0);
   if (!c->conn) return no_memory(err);
+  if (!must_verify(c)) return WEIR_OK;
+  PQfinish(c->conn);
+  c->verifies = true;
+  names[n] = "sslmode";
+  values[n] = "verify-full";
+  c->conn = PQconnectStartParams(names, values, 0);
+  return c->conn ? WEIR_OK : no_memory(err);
+}
+
+/* `unproven`: TLS was begun and never came to be. */
+static weir_status not_connected(pg_conn *c, bool unproven, weir_error *err) {
+  c->lost = true;
+  weir_status status = fail(c, NULL, "connecting", err);
+  if (c->verifies && unproven)
+    weir_error_prefix(err, status,
+                      "`uri` names no sslmode, which means verify-full for another "
+                      "machine; sslrootcert=FILE names the authority");
+  return status;
+}
+
+static weir_status connect_to(pg_conn *c, const char *application, const weir_call *call,
+                              weir_error *err) {
+  PG_TRY(begin_connecting(c, application, err));
   PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+  bool unproven = false;
   while (PQstatus(c->conn) != CONNECTION_BAD) {
     short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT, got = 0;
     PG_TRY(wait_for(c, call, "connecting", events, &got, err));
     if (!got && next == PGRES_POLLING_READING && cannot_send(c)) break;
     if (!got) continue;
     next = PQconnectPoll(c->conn);
+    if (PQstatus(c->conn) == CONNECTION_SSL_STARTUP) unproven = true;
+    if (PQsslInUse(c->conn)) unproven = false;
     if (next == PGRES_POLLING_FAILED) break;
     if (next != PGRES_POLLING_OK) continue;
     PQsetnonblocking(c->conn, 1);
     PQsetNoticeProcessor(c->conn, on_notice, c);
     return WEIR_OK;
   }
-  c->lost = true;
-  return fail(c, NULL, "connecting", err);
+  return not_connected(c, unproven, err);
 }
 
 /* What is stronger stays: remote_apply waits for more. A transaction idles for as long as its epoch is open.

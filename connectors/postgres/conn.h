@@ -20,7 +20,8 @@ typedef struct pg_conn {
   char *where;             /* host and database, no secret */
   char tag[24];            /* of the last statement: "COMMIT" */
   bool lost;
-  bool warned; /* by the server, since it was cleared */
+  bool verifies; /* since another machine is asked and nothing was said of it */
+  bool warned;   /* by the server, since it was cleared */
 } pg_conn;
 
 /* `application`: what the server shows and others find the session by. Zeroed *c; on failure nothing is left. */

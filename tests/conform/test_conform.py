@@ -16,9 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import postgres
-
 
 @contextlib.contextmanager
 def counted(folder, count):
@@ -106,13 +103,8 @@ def test_sinks_that_keep_nothing(weir, tmp_path, name):
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = postgres.Server()
-    try:
-        server.make()
-        yield server
-    finally:
-        server.remove()
+def server(postgres_server):
+    return postgres_server
 
 
 @contextlib.contextmanager

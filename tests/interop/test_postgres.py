@@ -19,21 +19,13 @@ from flat_values import FLAT, UNITS, array
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-import postgres
-
 DAY = 86400
 MIN_US, MAX_DATE = -210866803200000000, 2145042905
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = postgres.Server()
-    try:
-        server.make()
-        yield server
-    finally:
-        server.remove()
+def server(postgres_server):
+    return postgres_server
 
 
 class Target:
