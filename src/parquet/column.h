@@ -7,6 +7,7 @@
 #include "choose.h"
 #include "codec.h"
 #include "dict.h"
+#include "encode.h"
 #include "levels.h"
 
 /* What all columns of a writer share; scratch is used within one call. */
@@ -131,6 +132,19 @@ weir_status pack_learn(parquet_column *column, parquet_context *ctx, size_t n,
 weir_status pack_body(const parquet_column *column, parquet_context *ctx,
                       const parquet_page_header *header, const base_buf **out,
                       weir_error *err);
+
+/* body.c: the body of a page: its levels and values, these as `numbers` where they are of the dictionary.
+ * `witness` may be NULL. */
+weir_status body_put(parquet_context *ctx, const parquet_column *column,
+                     const parquet_piece *piece, enum parquet_encoding encoding,
+                     uint32_t *numbers, const encode_witness *witness, weir_error *err);
+weir_status body_put_entries(parquet_context *ctx, const parquet_leaf *leaf,
+                             const parquet_values *values, weir_error *err);
+/* Learns from the first page of numbers, whose body is there, whether rounding their width up pays; the body is
+ * then what pays. */
+weir_status body_learn_width(parquet_column *column, parquet_context *ctx,
+                             const parquet_piece *piece, uint32_t *numbers,
+                             weir_error *err);
 
 /* page.c */
 /* Chooses the encoding of the pages to come, from values of the first; `stats`, where it has bounds, helps a
