@@ -17,7 +17,7 @@ typedef struct ndjson_state {
 weir_status file_encoder_parquet_only(const weir_options *options, const char *format,
                                       weir_error *err) {
   static const char *const names[] = {"encodings", "effort", "data_page_version",
-                                      "bloom_filter"};
+                                      "column_encoding", "bloom_filter"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
     if (!weir_options_given(options, names[i])) continue;
     return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,

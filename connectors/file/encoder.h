@@ -9,14 +9,17 @@
 #include <weir/options.h>
 #include <weir/parquet.h>
 
+/* Texts of an option, each with its NUL; of a mapping key and value in turn. */
+typedef struct file_encoder_texts {
+  size_t n; /* items or pairs */
+  char texts[4096];
+} file_encoder_texts;
+
 /* What the options say about the format, checked. */
 typedef struct file_encoder_config {
   const struct file_encoder_format *format;
   weir_parquet_options parquet;
-  struct {
-    size_t n;
-    char names[4096]; /* each with its NUL */
-  } bloom_filter;
+  file_encoder_texts bloom_filter, column_encoding;
   weir_ipc_writer_options arrow;
   struct {
     int32_t no_header;
@@ -62,7 +65,7 @@ weir_status file_encoder_parquet_only(const weir_options *options, const char *f
 weir_status file_encoder_plain_only(const weir_options *options, const char *format,
                                     weir_error *err);
 
-/* Reads format, compression, encodings, effort, data_page_version, bloom_filter, csv. WEIR_E_INVALID_CONFIG where they do not go
+/* Reads format, compression, encodings, effort, data_page_version, column_encoding, bloom_filter, csv. WEIR_E_INVALID_CONFIG where they do not go
  * together. */
 weir_status file_encoder_configure(const weir_options *options, file_encoder_config *out,
                                    weir_error *err);

@@ -3,24 +3,33 @@
 
 #include "encoder.h"
 
-/* The texts stay with the config, which outlives the options. */
-static weir_status configure_bloom_filter(const weir_options *options,
-                                          file_encoder_config *config, weir_error *err) {
-  size_t n = weir_options_count(options, "bloom_filter"), used = 0;
-  for (size_t i = 0; i < n; i++) {
-    const char *name = weir_options_item(options, "bloom_filter", i);
-    size_t size = strlen(name) + 1;
-    if (size > sizeof(config->bloom_filter.names) - used) {
-      return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                            "%s: bloom_filter: the columns' names are longer than %zu "
-                            "bytes in all",
-                            weir_options_where(options),
-                            sizeof(config->bloom_filter.names));
-    }
-    memcpy(config->bloom_filter.names + used, name, size);
-    used += size;
+static weir_status keep_text(const weir_options *options, const char *option,
+                             const char *text, file_encoder_texts *out, size_t *used,
+                             weir_error *err) {
+  size_t size = strlen(text) + 1;
+  if (size > sizeof(out->texts) - *used) {
+    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
+                          "%s: %s: its texts are longer than %zu bytes in all",
+                          weir_options_where(options), option, sizeof(out->texts));
   }
-  config->bloom_filter.n = n;
+  memcpy(out->texts + *used, text, size);
+  *used += size;
+  return WEIR_OK;
+}
+
+/* The texts stay with the config, which outlives the options. */
+static weir_status keep_texts(const weir_options *options, const char *option,
+                              file_encoder_texts *out, weir_error *err) {
+  size_t n = weir_options_count(options, option), used = 0;
+  for (size_t i = 0; i < n; i++) {
+    const char *key = weir_options_key(options, option, i);
+    const char *item = weir_options_item(options, option, i);
+    weir_status status =
+        key != NULL ? keep_text(options, option, key, out, &used, err) : WEIR_OK;
+    if (!status) status = keep_text(options, option, item, out, &used, err);
+    if (status) return status;
+  }
+  out->n = n;
   return WEIR_OK;
 }
 
@@ -41,20 +50,40 @@ static weir_status parquet_configure(const weir_options *options,
   p->effort = strcmp(effort, "small") == 0 ? WEIR_PARQUET_SMALL : WEIR_PARQUET_FAST;
   const char *version = weir_options_string(options, "data_page_version");
   p->data_page_version = strcmp(version, "2") == 0 ? 2 : 1;
-  return configure_bloom_filter(options, config, err);
+  status = keep_texts(options, "column_encoding", &config->column_encoding, err);
+  if (status) return status;
+  return keep_texts(options, "bloom_filter", &config->bloom_filter, err);
 }
 
 /* Asks the writer for the filters; without one, whether it could have them. */
 static weir_status ask_bloom_filters(const file_encoder_config *config,
                                      const weir_schema *schema,
                                      weir_parquet_writer *writer, weir_error *err) {
-  const char *name = config->bloom_filter.names;
+  const char *name = config->bloom_filter.texts;
   for (size_t i = 0; i < config->bloom_filter.n; i++, name += strlen(name) + 1) {
     weir_status status =
         writer != NULL
             ? weir_parquet_writer_bloom_filter(writer, name, err)
             : weir_parquet_bloom_filter_check(weir_schema_arrow(schema), name, err);
     if (status) return weir_error_prefix(err, status, "bloom_filter");
+  }
+  return WEIR_OK;
+}
+
+/* The same of encodings. */
+static weir_status ask_encodings(const file_encoder_config *config,
+                                 const weir_schema *schema, weir_parquet_writer *writer,
+                                 weir_error *err) {
+  const char *column = config->column_encoding.texts;
+  for (size_t i = 0; i < config->column_encoding.n; i++) {
+    const char *encoding = column + strlen(column) + 1;
+    weir_status status = writer != NULL
+                             ? weir_parquet_writer_encoding(writer, column, encoding, err)
+                             : weir_parquet_encoding_check(weir_schema_arrow(schema),
+                                                           config->parquet.encodings,
+                                                           column, encoding, err);
+    if (status) return weir_error_prefix(err, status, "column_encoding");
+    column = encoding + strlen(encoding) + 1;
   }
   return WEIR_OK;
 }
@@ -67,6 +96,7 @@ static weir_status parquet_create(const file_encoder_config *config, weir_schema
       weir_parquet_writer_new(schema, &config->parquet, out, ctx, &writer, err);
   if (status) return status;
   status = ask_bloom_filters(config, schema, writer, err);
+  if (!status) status = ask_encodings(config, schema, writer, err);
   if (status) {
     weir_parquet_writer_free(writer);
     return status;
@@ -82,7 +112,8 @@ static void parquet_free(void *state) {
 static weir_status parquet_check(const file_encoder_config *config, weir_schema *schema,
                                  weir_error *err) {
   weir_status status = weir_parquet_schema_check(weir_schema_arrow(schema), err);
-  return status ? status : ask_bloom_filters(config, schema, NULL, err);
+  if (!status) status = ask_bloom_filters(config, schema, NULL, err);
+  return status ? status : ask_encodings(config, schema, NULL, err);
 }
 
 static weir_status parquet_write(void *state, weir_batch *batch, weir_error *err) {

@@ -52,6 +52,11 @@ static const weir_option sink_options[] = {
      "Version of parquet's data pages: 1 is known to every reader; 2 stores each page "
      "that "
      "does not shrink as it is."},
+    {"column_encoding", WEIR_OPT_MAP, 0, NULL, 0, 0, NULL,
+     "Encodings of single columns of parquet, a mapping column: plain, dictionary, "
+     "delta_binary_packed, delta_length_byte_array, delta_byte_array or "
+     "byte_stream_split; otherwise the data decides. Values of a nested column are named "
+     "by their path, as tags.list.element."},
     {"bloom_filter", WEIR_OPT_LIST, 0, NULL, 0, 0, NULL,
      "Columns of parquet that get a Bloom filter in each row group, for queries that "
      "look for single values: 1 % of other values pass, at most 2 MiB each. Integers, "

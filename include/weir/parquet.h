@@ -39,9 +39,11 @@ enum {
 };
 
 /* Which encodings may be used. COMPATIBLE: what readers of 2022 and later know (PLAIN, dictionary,
- * DELTA_*, BYTE_STREAM_SPLIT of floats). NEWEST: also what format 2.11 added. */
+ * DELTA_*, BYTE_STREAM_SPLIT of floats). NEWEST: also what format 2.11 added: BYTE_STREAM_SPLIT of integers. */
 enum { WEIR_PARQUET_COMPATIBLE = 0, WEIR_PARQUET_NEWEST = 1 };
 
+/* SMALL: each chunk's first page is tried in every encoding that it may have, and more of what shrinks a little
+ * is compressed. */
 enum { WEIR_PARQUET_FAST = 0, WEIR_PARQUET_SMALL = 1 };
 
 typedef struct weir_parquet_key_value {
@@ -55,9 +57,8 @@ typedef struct weir_parquet_options {
   int32_t codec;        /* WEIR_PARQUET_*; _options_init sets ZSTD */
   /* of zstd (-7..22) and gzip (1..9); 0 = 1 for zstd, 6 for gzip */
   int32_t level;
-  int32_t encodings; /* WEIR_PARQUET_COMPATIBLE or NEWEST */
-  /* WEIR_PARQUET_FAST or SMALL: more tries and a smaller file */
-  int32_t effort;
+  int32_t encodings;       /* WEIR_PARQUET_COMPATIBLE or NEWEST */
+  int32_t effort;          /* WEIR_PARQUET_FAST or SMALL */
   uint32_t threads;        /* 0 = 1; only 1 for now */
   uint64_t row_group_rows; /* 0 = 1 Mi rows */
   /* encoded bytes kept before a row group is written; 0 = 32 MiB */
@@ -100,6 +101,12 @@ WEIR_API weir_status weir_parquet_schema_check(const struct ArrowSchema *schema,
 WEIR_API weir_status weir_parquet_bloom_filter_check(const struct ArrowSchema *schema,
                                                      const char *column, weir_error *err);
 
+/* Whether weir_parquet_writer_encoding would take the column of such a schema, under these `encodings`; refuses as
+ * it does. No I/O. */
+WEIR_API weir_status weir_parquet_encoding_check(const struct ArrowSchema *schema,
+                                                 int32_t encodings, const char *column,
+                                                 const char *encoding, weir_error *err);
+
 /* Begins a file: checks schema and options, writes the leading magic bytes. Keeps a reference to
  * `schema` and the callback, but not `options`. */
 WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema,
@@ -115,6 +122,15 @@ WEIR_API weir_status weir_parquet_writer_new(weir_schema *schema,
 WEIR_API weir_status weir_parquet_writer_bloom_filter(weir_parquet_writer *writer,
                                                       const char *column,
                                                       weir_error *err);
+
+/* The encoding of all the column's chunks, instead of one chosen from the data: "plain", "dictionary" (until it
+ * is full), "delta_binary_packed", "delta_length_byte_array", "delta_byte_array" or "byte_stream_split". A nested
+ * column's values are named by their path, such as "tags.list.element". Before the first row.
+ * WEIR_E_INVALID_CONFIG with the name: no such column, or an encoding that its type cannot have (Encodings.md)
+ * or that WEIR_PARQUET_COMPATIBLE leaves out. */
+WEIR_API weir_status weir_parquet_writer_encoding(weir_parquet_writer *writer,
+                                                  const char *column,
+                                                  const char *encoding, weir_error *err);
 
 /* Appends a batch whose schema fits the writer's (checked). The batch is borrowed for the call. A
  * batch without rows is a no-op.

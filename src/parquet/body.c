@@ -56,6 +56,8 @@ static size_t values_bound(const parquet_leaf *leaf, const parquet_values *value
       return encode_delta_bound(n, leaf->width);
     case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
       return encode_delta_bound(n, 4); /* of the lengths; the bytes stay where they are */
+    case PARQUET_DELTA_BYTE_ARRAY:
+      return 2 * encode_delta_bound(n, 4) + bytes_total(values);
     default:
       return leaf->type == PARQUET_BYTE_ARRAY ? bytes_total(values) + 4 * n
              : leaf->type == PARQUET_BOOLEAN  ? n / 8 + 1
@@ -87,6 +89,34 @@ static uint8_t *put_lengths(const parquet_values *values, uint32_t *lengths,
   for (size_t i = 0; i < values->n; i++)
     lengths[i] = values->offsets[i + 1] - values->offsets[i];
   return encode_delta32(lengths, values->n, NULL, out);
+}
+
+static uint32_t common_prefix(const uint8_t *a, const uint8_t *b, uint32_t most) {
+  uint32_t n = 0;
+  while (n < most && a[n] == b[n]) n++;
+  return n;
+}
+
+/* "Delta Strings (DELTA_BYTE_ARRAY = 7)": how much of the value before each begins with, then what follows as
+ * lengths and bytes. `counts` has room for 2 * n. */
+static uint8_t *put_suffixes(const parquet_values *values, uint32_t *counts,
+                             uint8_t *out) {
+  uint32_t *prefixes = counts, *rests = counts + values->n;
+  const uint32_t *offsets = values->offsets;
+  for (size_t i = 0; i < values->n; i++) {
+    uint32_t size = offsets[i + 1] - offsets[i];
+    uint32_t before = i == 0 ? 0 : offsets[i] - offsets[i - 1];
+    const uint8_t *value = values->data + offsets[i];
+    prefixes[i] = common_prefix(value - before, value, size < before ? size : before);
+    rests[i] = size - prefixes[i];
+  }
+  out = encode_delta32(prefixes, values->n, NULL, out);
+  out = encode_delta32(rests, values->n, NULL, out);
+  for (size_t i = 0; i < values->n; i++) {
+    if (rests[i] > 0) memcpy(out, values->data + offsets[i] + prefixes[i], rests[i]);
+    out += rests[i];
+  }
+  return out;
 }
 
 PARQUET_CLONES
@@ -142,6 +172,10 @@ weir_status body_put(parquet_context *ctx, const parquet_column *column,
       ctx->tail_size = bytes_total(values);
       if (ctx->tail_size > 0) ctx->tail = values->data + values->offsets[0];
       break;
+    case PARQUET_DELTA_BYTE_ARRAY:
+      BASE_TRY(parquet_reserve(&ctx->indices, 2 * values->n * sizeof(uint32_t), err));
+      out = put_suffixes(values, (uint32_t *)(void *)ctx->indices.data, out);
+      break;
     case PARQUET_BYTE_STREAM_SPLIT:
       encode_split(data, values->n, leaf->width, witness, out);
       out += values->n * leaf->width;
@@ -151,6 +185,16 @@ weir_status body_put(parquet_context *ctx, const parquet_column *column,
       break;
   }
   ctx->body.size = (size_t)(out - ctx->body.data);
+  return WEIR_OK;
+}
+
+weir_status body_join(parquet_context *ctx, weir_error *err) {
+  base_buf *body = &ctx->body;
+  if (ctx->tail_size == 0) return WEIR_OK;
+  BASE_TRY(parquet_reserve(body, body->size + ctx->tail_size, err));
+  memcpy(body->data + body->size, ctx->tail, ctx->tail_size);
+  body->size += ctx->tail_size;
+  ctx->tail_size = 0;
   return WEIR_OK;
 }
 

@@ -26,6 +26,11 @@ void column_init(parquet_column *column, const parquet_leaf *leaf) {
   dict_init(&column->dict, leaf->width);
 }
 
+void column_wish(parquet_column *column, choose_wish wish) {
+  column->wish = wish;
+  column->closed = wish.set && wish.encoding != PARQUET_RLE_DICTIONARY;
+}
+
 static void open_clear(open_page *open) {
   open->rows = open->levels = open->nulls = open->n = 0;
   open->numbered = false;
@@ -48,7 +53,8 @@ void column_clear(parquet_column *column, parquet_context *ctx) {
   base_buf_clear(&column->def_counts);
   stats_clear(&column->bounds);
   column->choice = (parquet_choice){0};
-  column->decided = column->numbered = column->closed = false;
+  column->decided = column->numbered = false;
+  column_wish(column, column->wish);
   column->packed = column->compress = column->stored = column->literals = false;
   column->unbounded = column->bloom_full = false;
   column->raw_planes = 0;

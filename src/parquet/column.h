@@ -33,6 +33,7 @@ typedef struct parquet_context {
   size_t page_rows, page_bytes;
   bool small;
   bool v2; /* data pages are */
+  bool newest;
 } parquet_context;
 
 /* The entries of a dictionary. */
@@ -69,7 +70,9 @@ typedef struct parquet_column {
   base_buf page_bytes;             /* int64_t: of each page's texts or binaries, bare */
   base_buf rep_counts, def_counts; /* int64_t: each page's levels by their value */
   stats_bounds bounds;
+  choose_wish wish;
   parquet_choice choice; /* of the pages to come */
+  double other_packed;   /* bits a value that choice.other took; of effort `small` */
   bool decided;          /* choice is */
   bool numbered;         /* the chunk has pages of dictionary numbers */
   bool closed;           /* the dictionary was full: the chunk goes on without */
@@ -91,6 +94,8 @@ typedef struct parquet_column {
 } parquet_column;
 
 void column_init(parquet_column *column, const parquet_leaf *leaf);
+/* Before the first row: the encoding of all its chunks. */
+void column_wish(parquet_column *column, choose_wish wish);
 /* Before context_done. */
 void column_done(parquet_column *column, parquet_context *ctx);
 
@@ -140,11 +145,22 @@ weir_status body_put(parquet_context *ctx, const parquet_column *column,
                      uint32_t *numbers, const encode_witness *witness, weir_error *err);
 weir_status body_put_entries(parquet_context *ctx, const parquet_leaf *leaf,
                              const parquet_values *values, weir_error *err);
+/* Takes in the end that lies elsewhere. */
+weir_status body_join(parquet_context *ctx, weir_error *err);
 /* Learns from the first page of numbers, whose body is there, whether rounding their width up pays; the body is
  * then what pays. */
 weir_status body_learn_width(parquet_column *column, parquet_context *ctx,
                              const parquet_piece *piece, uint32_t *numbers,
                              weir_error *err);
+
+/* small.c, effort `small`: tries on a chunk's first page what else than a dictionary is smallest once it is
+ * compressed, into column->choice. */
+weir_status small_choose(parquet_column *column, parquet_context *ctx,
+                         const parquet_values *values, weir_error *err);
+/* Whether the page's n dictionary numbers, with their share of a dictionary of so many entries, are smaller. */
+weir_status small_keep(const parquet_column *column, parquet_context *ctx,
+                       uint32_t *numbers, size_t n, double entries, bool *keep,
+                       weir_error *err);
 
 /* page.c */
 /* Chooses the encoding of the pages to come, from values of the first; `stats`, where it has bounds, helps a

@@ -24,21 +24,11 @@ static const uint8_t *probe_of(const parquet_context *ctx, size_t *size) {
   return ctx->body.data + (ctx->body.size - PROBE_BYTES) / 2;
 }
 
-static weir_status join_body(parquet_context *ctx, weir_error *err) {
-  base_buf *body = &ctx->body;
-  if (ctx->tail_size == 0) return WEIR_OK;
-  BASE_TRY(parquet_reserve(body, body->size + ctx->tail_size, err));
-  memcpy(body->data + body->size, ctx->tail, ctx->tail_size);
-  body->size += ctx->tail_size;
-  ctx->tail_size = 0;
-  return WEIR_OK;
-}
-
 /* The body as a frame of literals. */
 static weir_status put_literals(parquet_context *ctx, weir_error *err) {
   const base_buf *body = &ctx->body;
   if (body->size + ctx->tail_size > ZSTD_FRAME_MAX) {
-    BASE_TRY(join_body(ctx, err));
+    BASE_TRY(body_join(ctx, err));
     return codec_compress(&ctx->codec, body->data, body->size, err);
   }
   if (ctx->tail_size > 0) {
@@ -86,7 +76,7 @@ static weir_status check_literals(parquet_column *column, parquet_context *ctx,
                                   weir_error *err) {
   size_t pages = column->records.size / sizeof(page_record), size = 0;
   if (pages % CHECK_PAGES != 0) return WEIR_OK;
-  BASE_TRY(join_body(ctx, err));
+  BASE_TRY(body_join(ctx, err));
   const uint8_t *probe = probe_of(ctx, &size);
   if (!may_be_literals(ctx)) return WEIR_OK;
   BASE_TRY(codec_compress(&ctx->codec, probe, size, err));
@@ -105,7 +95,7 @@ static weir_status find_raw_planes(parquet_column *column, parquet_context *ctx,
   size_t size = plane_size(column, ctx);
   const uint8_t *plane = ctx->body.data + ctx->head;
   column->raw_planes = 0;
-  if (ctx->small || size == 0) return WEIR_OK;
+  if (size == 0) return WEIR_OK;
   for (; column->raw_planes + 1 < column->leaf->width; column->raw_planes++) {
     BASE_TRY(codec_compress(&ctx->codec, plane, size, err));
     if (shrinks(ctx, (double)size, (double)ctx->codec.out.size)) return WEIR_OK;
@@ -158,7 +148,7 @@ static weir_status decide(parquet_column *column, parquet_context *ctx, size_t n
   column->stored = column->literals = false;
   column->compress = ctx->codec.id != PARQUET_UNCOMPRESSED;
   if (!column->compress || n == 0) return WEIR_OK;
-  BASE_TRY(join_body(ctx, err));
+  BASE_TRY(body_join(ctx, err));
   if (encoding == PARQUET_BYTE_STREAM_SPLIT) {
     BASE_TRY(find_raw_planes(column, ctx, err));
     BASE_TRY(compress_planes(column, ctx, err));
@@ -197,7 +187,7 @@ static weir_status compress_body(const parquet_column *column, parquet_context *
                                                           : header->data_page.encoding;
   bool split = data_page && encoding == PARQUET_BYTE_STREAM_SPLIT;
   if (data_page && column->literals && !split) return put_literals(ctx, err);
-  BASE_TRY(join_body(ctx, err));
+  BASE_TRY(body_join(ctx, err));
   if (split) return compress_planes(column, ctx, err);
   if (data_page && column->stored)
     return codec_store(&ctx->codec, body->data, body->size, err);
@@ -214,7 +204,7 @@ weir_status pack_body(const parquet_column *column, parquet_context *ctx,
   if (!column->compress || (v2 && column->stored)) return WEIR_OK;
   BASE_TRY(compress_body(column, ctx, header, err));
   /* What did not shrink stays as it is; where the page has a tail, that has been joined to the body. */
-  if (v2 && ctx->codec.out.size >= plain) return join_body(ctx, err);
+  if (v2 && ctx->codec.out.size >= plain) return body_join(ctx, err);
   *out = &ctx->codec.out;
   return WEIR_OK;
 }

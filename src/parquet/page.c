@@ -117,13 +117,26 @@ static uint64_t as_bits(const parquet_leaf *leaf, thrift_binary value) {
   return leaf->order == ORDER_INT32 ? (uint64_t)(int64_t)(int32_t)v : v;
 }
 
+/* What a compressor leaves of an integer's planes: no more than the bits of the values' range. */
+static double split_bits(const parquet_context *ctx, const parquet_leaf *leaf,
+                         const stats_page *stats) {
+  bool may = ctx->newest && ctx->codec.id == PARQUET_ZSTD && leaf->whole && stats->has;
+  if (!may) return CHOOSE_NEVER;
+  uint64_t range = as_bits(leaf, stats->max) - as_bits(leaf, stats->min);
+  return range >> 32 != 0 ? 32 + parquet_width((uint32_t)(range >> 32))
+                          : parquet_width((uint32_t)range);
+}
+
 weir_status page_decide(parquet_column *column, parquet_context *ctx,
                         const parquet_values *values, const stats_page *stats,
                         weir_error *err) {
   const parquet_leaf *leaf = column->leaf;
-  column->choice = choose_encoding(leaf, values, !column->closed,
-                                   ctx->codec.id != PARQUET_UNCOMPRESSED);
+  choose_rules rules = {.dictionary = !column->closed,
+                        .compressed = ctx->codec.id != PARQUET_UNCOMPRESSED,
+                        .split_bits = split_bits(ctx, leaf, stats)};
+  column->choice = choose_wished(leaf, values, &rules, column->wish);
   column->decided = true;
+  if (ctx->small && !column->wish.set) BASE_TRY(small_choose(column, ctx, values, err));
   if (column->choice.encoding != PARQUET_RLE_DICTIONARY || !stats->has) return WEIR_OK;
   if (leaf->type == PARQUET_DOUBLE) {
     double min, max;
@@ -153,7 +166,10 @@ static weir_status judge_first(parquet_column *column, parquet_context *ctx,
   double entries = dict_expected(dict, *numbers, n, (uint32_t *)(void *)ctx->fresh.data);
   double bytes = (double)dict->values.size / dict->n + (dict->width == 0 ? 4 : 0);
   double cost = choose_dictionary_bits(entries, bytes, CHOOSE_CHUNK_VALUES);
-  if (cost <= column->choice.other_bits) return WEIR_OK;
+  bool keep = cost <= column->choice.other_bits;
+  if (keep && ctx->small && !column->wish.set)
+    BASE_TRY(small_keep(column, ctx, *numbers, n, entries, &keep, err));
+  if (keep) return WEIR_OK;
   dict_clear(dict);
   close_dictionary(column);
   *numbers = NULL;

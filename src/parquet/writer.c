@@ -115,6 +115,7 @@ static weir_status init_writer(weir_parquet_writer *w,
   w->context.page_rows = PAGE_ROWS;
   w->context.page_bytes = (size_t)w->options.page_bytes;
   w->context.v2 = w->options.data_page_version == 2;
+  w->context.newest = w->options.encodings == WEIR_PARQUET_NEWEST;
   w->context.small = w->options.effort == WEIR_PARQUET_SMALL;
   BASE_TRY(parquet_arrow_schema(w->schema, &w->arrow_schema, err));
   return writer_put(w, PARQUET_MAGIC, sizeof(PARQUET_MAGIC) - 1, err);
@@ -138,35 +139,6 @@ weir_status weir_parquet_writer_new(weir_schema *schema,
   return WEIR_OK;
 }
 
-/* The leaf of the column with that name, if it can have a filter. */
-static weir_status find_bloom_column(const arrow_node *root, const parquet_leaf *leaves,
-                                     size_t n, const char *name, size_t *out,
-                                     weir_error *err) {
-  for (size_t i = 0; i < n; i++) {
-    if (strcmp(root->children[leaves[i].column].schema->name, name) != 0) continue;
-    const char *why = bloom_refusal(&leaves[i]);
-    *out = i;
-    if (why == NULL) return WEIR_OK;
-    return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                          "column '%s' cannot have a Bloom filter: %s", name, why);
-  }
-  return weir_error_set(err, WEIR_E_INVALID_CONFIG, 0,
-                        "there is no column '%s' for a Bloom filter", name);
-}
-
-weir_status weir_parquet_writer_bloom_filter(weir_parquet_writer *w, const char *name,
-                                             weir_error *err) {
-  if (w->rows > 0 || w->broken || w->finished) {
-    return weir_error_set(err, WEIR_E_INVALID_STATE, 0,
-                          "Parquet writer: Bloom filters are asked for before rows");
-  }
-  size_t column = 0;
-  BASE_TRY(find_bloom_column(arrow_schema_root(w->schema), w->leaves, w->n_columns, name,
-                             &column, err));
-  w->columns[column].bloom = true;
-  return WEIR_OK;
-}
-
 void weir_parquet_writer_free(weir_parquet_writer *w) {
   if (w == NULL) return;
   for (size_t i = 0; w->columns != NULL && i < w->n_columns; i++)
@@ -186,33 +158,6 @@ void weir_parquet_writer_free(weir_parquet_writer *w) {
   weir_schema_unref(w->checked);
   weir_schema_unref(w->schema);
   free(w);
-}
-
-/* With a name: whether that column can have a Bloom filter. */
-static weir_status check_schema(const struct ArrowSchema *schema, const char *bloom,
-                                weir_error *err) {
-  weir_schema *copy = NULL;
-  BASE_TRY(weir_schema_copy(schema, &copy, err));
-  parquet_schema elements = {0};
-  const arrow_node *root = arrow_schema_root(copy);
-  weir_status status = parquet_schema_init(&elements, root, err);
-  if (status == WEIR_OK && bloom != NULL) {
-    size_t n = 0, column = 0;
-    const parquet_leaf *leaves = parquet_schema_leaves(&elements, &n);
-    status = find_bloom_column(root, leaves, n, bloom, &column, err);
-  }
-  parquet_schema_done(&elements);
-  weir_schema_unref(copy);
-  return status;
-}
-
-weir_status weir_parquet_schema_check(const struct ArrowSchema *schema, weir_error *err) {
-  return check_schema(schema, NULL, err);
-}
-
-weir_status weir_parquet_bloom_filter_check(const struct ArrowSchema *schema,
-                                            const char *column, weir_error *err) {
-  return check_schema(schema, column, err);
 }
 
 /* ---- row groups ------------------------------------------------------------------------------- */

@@ -425,7 +425,8 @@ def parts():
 def test_arrow_to_parquet(weir, tmp_path, part):
     want = expected(parts()[part])
     write_arrow(tmp_path / "in", want)
-    newest = {"format": "parquet", "encodings": "newest", "effort": "small", "roll.rows": 25, "data_page_version": 2}
+    newest = {"format": "parquet", "encodings": "newest", "effort": "small", "roll.rows": 25, "data_page_version": 2,
+              "column_encoding": {"id": "byte_stream_split"}}
     arrow = {"format": "arrow", "compression": "lz4"}
     deliver(weir, tmp_path, {"path": "in/*.arrow"}, {**parquet_sinks(PARQUET), "newest": newest, "arrow": arrow})
     for sink in [f"parquet{i}" for i in range(len(PARQUET))] + ["newest"]:

@@ -77,6 +77,7 @@ def _load():
         "weir_parquet_options_init": [ctypes.POINTER(Options)],
         "weir_parquet_writer_new": [pointer, ctypes.POINTER(Options), WRITE, pointer, ctypes.POINTER(pointer), error],
         "weir_parquet_writer_bloom_filter": [pointer, ctypes.c_char_p, error],
+        "weir_parquet_writer_encoding": [pointer, ctypes.c_char_p, ctypes.c_char_p, error],
         "weir_parquet_writer_write": [pointer, pointer, error],
         "weir_parquet_writer_finish": [pointer, ctypes.POINTER(Result), error],
         "weir_parquet_writer_free": [pointer],
@@ -127,7 +128,7 @@ class Batch:
 class Writer:
     """Collects the file in memory, or calls a write callback of its own."""
 
-    def __init__(self, schema, codec="zstd", metadata=(), callback=None, bloom_filter=(), **options):
+    def __init__(self, schema, codec="zstd", metadata=(), callback=None, bloom_filter=(), encoding=(), **options):
         self.data, self.pointer = bytearray(), ctypes.c_void_p()
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
 
@@ -148,6 +149,8 @@ class Writer:
               ctypes.byref(self.pointer))
         for name in bloom_filter:
             check(LIB.weir_parquet_writer_bloom_filter, self.pointer, name.encode())
+        for name, text in dict(encoding).items():
+            check(LIB.weir_parquet_writer_encoding, self.pointer, name.encode(), text.encode())
 
     def write(self, batch):
         batch = batch if isinstance(batch, Batch) else Batch(self.schema, batch)

@@ -313,6 +313,10 @@ static void parquet_options_are_refused_by_name_before_any_io(void **state) {
       {"parquet", "bloom_filter", "nope", "bloom_filter: there is no column 'nope'"},
       {"csv", "bloom_filter", "id",
        "option 'bloom_filter' goes with format parquet, not with csv"},
+      {"parquet", "column_encoding.ratio", "delta_byte_array",
+       "column_encoding: column 'ratio' cannot have encoding delta_byte_array"},
+      {"parquet", "column_encoding.nope", "plain",
+       "column_encoding: there is no column 'nope'"},
       {"csv", "data_page_version", "2",
        "option 'data_page_version' goes with format parquet, not with csv"},
   };
