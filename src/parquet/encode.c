@@ -84,8 +84,8 @@ uint8_t *encode_hybrid_bitmap(const uint8_t *bits, size_t n, size_t ones, uint8_
 /* A block is a multiple of 128 values, a miniblock of 32; these sizes pack better than the customary
  * 128 / 4 and are within what the format allows. */
 enum {
-  DELTA_BLOCK = 256,
-  DELTA_MINIBLOCKS = 4,
+  DELTA_BLOCK = 1024,
+  DELTA_MINIBLOCKS = 8,
   DELTA_MINI = DELTA_BLOCK / DELTA_MINIBLOCKS
 };
 
