@@ -6,7 +6,8 @@ pyarrow's, interleaved in one process.
 
 Sets: orders, metrics, wide, all made from a seed. weir is given batches of 64 Ki rows through the C data
 interface; pyarrow the whole table with row groups of 1 Mi rows, once with its defaults and once with
-encodings set by hand. Ratios are of the medians. --columns: each column as a file of its own.
+encodings set by hand. `small` and `newest` are weir itself, with that effort, and those encodings, too. Ratios are of
+the medians. --columns: each column as a file of its own.
 --read: those three files are read instead, in batches of 64 Ki rows, by weir and by pyarrow, which also reads each
 at once.
 """
@@ -116,14 +117,14 @@ BY_HAND = {
 }
 
 
-def by_weir(batches, schema, path, codec):
+def by_weir(batches, schema, path, codec, **options):
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
     def write(_ctx, data, size, _error):
         os.write(descriptor, (ctypes.c_char * size).from_address(data))
         return 0
 
-    writer = weirlib.Writer(schema, codec=codec, callback=write)
+    writer = weirlib.Writer(schema, codec=codec, callback=write, **options)
     for batch in batches:
         writer.write(batch)
     writer.finish()
@@ -209,6 +210,8 @@ def measure(table, name, codec, rounds, folder):
     path = os.path.join(folder, "t.parquet")
     runs = {
         "weir": lambda: by_weir(batches, schema, path, codec),
+        "small": lambda: by_weir(batches, schema, path, codec, effort=1),
+        "newest": lambda: by_weir(batches, schema, path, codec, effort=1, encodings=1),
         "pyarrow": lambda: by_pyarrow(table, path, codec),
         "by hand": lambda: by_pyarrow(table, path, codec, BY_HAND[name]),
         "duckdb": lambda: by_duckdb(connection, path, codec),

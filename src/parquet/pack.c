@@ -43,7 +43,7 @@ static weir_status put_literals(parquet_context *ctx, weir_error *err) {
 
 static bool may_be_literals(const parquet_context *ctx) {
   return ctx->codec.id == PARQUET_ZSTD && ctx->codec.level <= LITERALS_LEVEL_MAX &&
-         !ctx->small && ctx->body.size <= ZSTD_FRAME_MAX;
+         ctx->body.size <= ZSTD_FRAME_MAX;
 }
 
 /* Whether a frame of literals is as small as what libzstd has just made of the data: then nothing comes
@@ -56,7 +56,7 @@ static weir_status decide_literals(parquet_column *column, parquet_context *ctx,
   } else {
     BASE_TRY(codec_huffman(&ctx->codec, NULL, 0, data, size, err));
   }
-  column->literals = ctx->codec.out.size <= packed + packed / 256;
+  column->literals = ctx->codec.out.size <= packed + (ctx->small ? 0 : packed / 256);
   return WEIR_OK;
 }
 
