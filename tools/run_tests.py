@@ -37,7 +37,7 @@ TIERS = {
     "interop": [],
 }
 # `long` is all of them and tests/long
-ON_DEMAND = {"bare": [], "coverage": [], "fuzz": [], "mutations": [], "long": []}
+ON_DEMAND = {"bare": [], "corpus": [], "coverage": [], "fuzz": [], "mutations": [], "long": []}
 PYTEST_SECONDS = {"long": 3600, "bare": 3600}
 
 

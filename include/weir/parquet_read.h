@@ -9,7 +9,8 @@
  *
  * Types are those of the Arrow schema that Arrow writers keep under "ARROW:schema", where the file's own
  * schema agrees with it; else those of the logical and converted types. Dictionaries come as their values,
- * list views as lists. INT96 is timestamp[ns]. ENUM and JSON are utf8; UTF-8 is not checked.
+ * list views as lists. INT96 is timestamp[ns], and WEIR_E_CORRUPT beyond the
+ * years that it can hold. ENUM and JSON are utf8; UTF-8 is not checked.
  *
  * Nothing read is trusted: what does not fit is WEIR_E_CORRUPT with a message that names the column, and
  * memory grows with the bytes that are there. In memory at a time are the footer, of each column a page

@@ -78,6 +78,8 @@ weir_status read_page_pass(read_context *ctx, read_leaf *leaf, uint64_t rows,
  * grow; else they go to `out`, room for n slots and PARQUET_SLACK, or bits from `bit` on. */
 weir_status read_values(read_context *ctx, read_leaf *leaf, size_t n, uint8_t *out,
                         size_t bit, weir_error *err);
+/* Decimals of type->decimal bytes, of the bytes of the leaf's slots. */
+weir_status read_bytes_decimals(read_leaf *leaf, base_buf *out, weir_error *err);
 /* Keeps the entries of a dictionary page. */
 weir_status read_dictionary(read_context *ctx, read_leaf *leaf, const uint8_t *data,
                             size_t size, size_t n, weir_error *err);

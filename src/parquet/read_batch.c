@@ -54,6 +54,19 @@ static weir_status make_views(batch_make *b, read_leaf *leaf, struct ArrowArray 
       b, ArrowArrayFinishBuilding(array, NANOARROW_VALIDATION_LEVEL_NONE, NULL));
 }
 
+/* Of the bytes of each, the most significant first (LogicalTypes.md, "DECIMAL"); of a null there are none. */
+static weir_status make_decimals(batch_make *b, read_leaf *leaf,
+                                 struct ArrowArray *array) {
+  base_buf decimals = {0};
+  if (leaf->slots == 0) return WEIR_OK;
+  weir_status status = read_bytes_decimals(leaf, &decimals, b->err);
+  if (status == WEIR_OK && leaf->nulls > 0)
+    status = move_buffer(b, array, 0, &leaf->valid);
+  if (status == WEIR_OK) status = move_buffer(b, array, 1, &decimals);
+  base_buf_done(&decimals);
+  return status;
+}
+
 static weir_status make_leaf(batch_make *b, const read_node *node,
                              struct ArrowArray *array) {
   read_leaf *leaf = &b->leaves[node->leaf];
@@ -61,6 +74,7 @@ static weir_status make_leaf(batch_make *b, const read_node *node,
   array->length = (int64_t)leaf->slots;
   array->null_count = (int64_t)leaf->nulls;
   if (leaf->type->put == PUT_NOTHING) return WEIR_OK;
+  if (leaf->type->decimal > 0) return make_decimals(b, leaf, array);
   if (leaf->slots == 0) { /* other libraries want an offset all the same */
     if (leaf->type->put != PUT_BYTES || leaf->type->views) return WEIR_OK;
     return check_code(

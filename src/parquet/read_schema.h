@@ -41,6 +41,8 @@ typedef struct read_type {
   enum read_put put;
   uint32_t slot; /* bytes of an Arrow slot; of an offset for PUT_BYTES */
   bool views;
+  uint32_t
+      decimal; /* bytes of the decimals that PUT_BYTES become at last; 0: it stays bytes */
   uint8_t max_def, max_rep;
   uint8_t carry;     /* a level has a slot if its definition level is at least this */
   bool flat;         /* each level is a row, and is a null or a value */

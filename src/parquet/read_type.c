@@ -117,6 +117,9 @@ static bool put_decimal(read_type *type, uint32_t slot) {
                     type->width <= slot);
     case PARQUET_FIXED:
       return put_as(type, PUT_DECIMAL_BYTES, slot, type->width > 0);
+    case PARQUET_BYTE_ARRAY:
+      type->decimal = slot;
+      return put_as(type, PUT_BYTES, 4, true);
     default:
       return false;
   }
@@ -197,6 +200,7 @@ static bool try_put(read_type *type, const struct ArrowSchema *schema) {
   struct ArrowSchemaView view;
   read_type tried = *type;
   tried.views = false;
+  tried.decimal = 0;
   if (ArrowSchemaViewInit(&view, schema, NULL) != 0 || !choose_put(&tried, &view))
     return false;
   *type = tried;

@@ -37,20 +37,38 @@ static void put_decimal_int(const uint8_t *from, size_t n, uint32_t width, uint3
   }
 }
 
-/* False: a value has more bytes than the slot, and needs them. */
+/* False: the value has more bytes than the slot, and needs them. */
+static bool put_decimal(const uint8_t *from, uint32_t width, uint32_t slot,
+                        uint8_t *out) {
+  uint32_t take = width < slot ? width : slot;
+  uint8_t sign = width > 0 && (from[0] & 0x80) != 0 ? 0xff : 0;
+  for (uint32_t k = 0; k < take; k++) out[k] = from[width - 1 - k];
+  memset(out + take, sign, slot - take);
+  for (uint32_t k = 0; k < width - take; k++) {
+    if (from[k] != sign) return false;
+  }
+  return ((out[slot - 1] ^ sign) & 0x80) == 0;
+}
+
 static bool put_decimal_bytes(const uint8_t *from, size_t n, uint32_t width,
                               uint32_t slot, uint8_t *out) {
-  uint32_t take = width < slot ? width : slot;
   for (size_t i = 0; i < n; i++, from += width, out += slot) {
-    uint8_t sign = from[0] & 0x80 ? 0xff : 0;
-    for (uint32_t k = 0; k < take; k++) out[k] = from[width - 1 - k];
-    memset(out + take, sign, slot - take);
-    for (uint32_t k = 0; k < width - take; k++) {
-      if (from[k] != sign) return false;
-    }
-    if (((out[slot - 1] ^ sign) & 0x80) != 0) return false;
+    if (!put_decimal(from, width, slot, out)) return false;
   }
   return true;
+}
+
+weir_status read_bytes_decimals(read_leaf *leaf, base_buf *out, weir_error *err) {
+  uint32_t slot = leaf->type->decimal;
+  const uint32_t *offsets = (const uint32_t *)(const void *)leaf->values.data;
+  BASE_TRY(parquet_reserve(out, leaf->slots * slot, err));
+  for (size_t i = 0; i < leaf->slots; i++) {
+    if (!put_decimal(leaf->data.data + offsets[i], offsets[i + 1] - offsets[i], slot,
+                     out->data + i * slot))
+      return read_corrupt(leaf, "a value does not fit its type", err);
+  }
+  out->size = leaf->slots * slot;
+  return WEIR_OK;
 }
 
 /* LogicalTypes.md, "INTERVAL": months, days and milliseconds, each uint32. False: not of this Arrow type. */
@@ -78,12 +96,18 @@ static bool put_interval(const uint8_t *from, size_t n, enum read_put put, uint8
   return true;
 }
 
-static void put_int96(const uint8_t *from, size_t n, int64_t *out) {
+__extension__ typedef __int128 wide;
+
+/* False: beyond the years 1677 to 2262, which is what 64 bits of nanoseconds hold. */
+static bool put_int96(const uint8_t *from, size_t n, int64_t *out) {
   enum { JULIAN_1970 = 2440588 };
   for (size_t i = 0; i < n; i++, from += 12) {
-    uint64_t day = (uint64_t)(int64_t)((int32_t)parquet_load32(from + 8) - JULIAN_1970);
-    out[i] = (int64_t)(day * UINT64_C(86400000000000) + parquet_load64(from));
+    int64_t day = (int64_t)(int32_t)parquet_load32(from + 8) - JULIAN_1970;
+    wide nanos = (wide)day * INT64_C(86400000000000) + (int64_t)parquet_load64(from);
+    out[i] = (int64_t)nanos;
+    if (out[i] != nanos) return false;
   }
+  return true;
 }
 
 static void put_times(const read_type *type, const void *from, size_t n, void *out) {
@@ -120,7 +144,7 @@ static weir_status convert(const read_leaf *leaf, const uint8_t *from, size_t n,
       good = put_interval(from, n, type->put, out);
       break;
     case PUT_INT96:
-      put_int96(from, n, (int64_t *)(void *)out);
+      good = put_int96(from, n, (int64_t *)(void *)out);
       break;
     case PUT_SECONDS32:
     case PUT_SECONDS64:
@@ -130,7 +154,13 @@ static weir_status convert(const read_leaf *leaf, const uint8_t *from, size_t n,
     default:
       break;
   }
-  return good ? WEIR_OK : read_corrupt(leaf, "a value does not fit its type", err);
+  if (good) return WEIR_OK;
+  return read_corrupt(leaf,
+                      type->put == PUT_INT96
+                          ? "a timestamp is beyond the years 1677 to 2262, which are all "
+                            "that nanoseconds hold"
+                          : "a value does not fit its type",
+                      err);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------- */

@@ -93,7 +93,8 @@ typedef struct thrift_input {
 } thrift_input;
 
 /* Decodes one struct and moves in->at behind it. Binaries point into the input, lists into the arena; of
- * a THRIFT_RAW list the one item is the bytes of all n structs. Unknown fields are passed over. Anything
+ * a THRIFT_RAW list the one item is the bytes of all n structs. Unknown fields are passed over, and so
+ * are those of another type that the struct can be without, as Thrift's own readers do. Anything
  * may be in the input: what does not fit is WEIR_E_CORRUPT, memory grows with the bytes that are there. */
 weir_status thrift_decode(const thrift_type *type, thrift_input *in, void *object,
                           weir_error *err);

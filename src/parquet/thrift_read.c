@@ -256,20 +256,20 @@ static weir_status get_list(const thrift_field *field, thrift_input *in, thrift_
   return WEIR_OK;
 }
 
+static bool has_type(const thrift_field *field, uint8_t code) {
+  if (field->is_list) return code == THRIFT_CODE_LIST;
+  if (field->kind == THRIFT_BOOL)
+    return code == THRIFT_CODE_TRUE || code == THRIFT_CODE_FALSE;
+  return code == thrift_codes[field->kind];
+}
+
+/* Of the field's type. */
 static weir_status get_field(const thrift_field *field, uint8_t code, thrift_input *in,
                              uint8_t *at, weir_error *err) {
-  if (field->is_list) {
-    if (code != THRIFT_CODE_LIST) return corrupt(err, "it is no list");
-    return get_list(field, in, (thrift_list *)(void *)at, err);
-  }
-  if (field->kind == THRIFT_BOOL) {
-    if (code != THRIFT_CODE_TRUE && code != THRIFT_CODE_FALSE)
-      return corrupt(err, "it is no boolean");
-    *at = code == THRIFT_CODE_TRUE;
-    return WEIR_OK;
-  }
-  if (code != thrift_codes[field->kind]) return corrupt(err, "it has another type");
-  return get_value(field, in, at, err);
+  if (field->is_list) return get_list(field, in, (thrift_list *)(void *)at, err);
+  if (field->kind != THRIFT_BOOL) return get_value(field, in, at, err);
+  *at = code == THRIFT_CODE_TRUE;
+  return WEIR_OK;
 }
 
 static const thrift_field *find_field(const thrift_type *type, int64_t id) {
@@ -288,12 +288,14 @@ weir_status thrift_decode(const thrift_type *type, thrift_input *in, void *objec
     BASE_TRY(get_head(in, &id, &code, err));
     if (code == 0) break;
     const thrift_field *field = find_field(type, id);
-    weir_status status = field == NULL
-                             ? skip(in, code, false, 0, err)
-                             : get_field(field, code, in, base + field->offset, err);
+    bool known = field != NULL && has_type(field, code);
+    weir_status status = known ? get_field(field, code, in, base + field->offset, err)
+                               : skip(in, code, false, 0, err);
+    if (field != NULL && !known && (type->needs >> field->id & 1) != 0)
+      status = corrupt(err, "it has another type");
     if (status != WEIR_OK)
       return weir_error_prefix(err, status, "%s, field %" PRId64, type->name, id);
-    if (field != NULL) has |= 1u << field->id;
+    if (known) has |= 1u << field->id;
   }
   if ((has & type->needs) != type->needs) {
     return weir_error_set(err, WEIR_E_CORRUPT, 0, "%s without field %d", type->name,

@@ -1,5 +1,6 @@
 """Parquet files of pyarrow, DuckDB, Polars and weir itself, read by weir and compared value by value."""
 
+import decimal
 import io
 import random
 
@@ -127,6 +128,19 @@ def test_a_dictionary_that_was_full(version):
     data = written(table, dictionary_pagesize_limit=5000, data_page_size=2000, data_page_version=version)
     assert len(pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).encodings) > 2
     same(table, read_table(data))
+
+
+def test_int96_beyond_nanoseconds_is_refused(tmp_path):
+    """Spark writes the year 9999; as nanoseconds since 1970 it would come back as some other year."""
+    low, high = -(2**63), 2**63 - 1
+    table = pa.table({"t": pa.array([low + 1, high], pa.timestamp("ns"))})
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True, use_dictionary=False, compression="none")
+    data = (tmp_path / "t.parquet").read_bytes()
+    assert read_table(data)["t"].cast(pa.int64()).to_pylist() == [low + 1, high]
+    day = (106751 + 2440588).to_bytes(4, "little")
+    assert data.count(day) == 1
+    with pytest.raises(WeirError, match="column 't': a timestamp is beyond the years 1677 to 2262"):
+        read_table(data.replace(day, (106752 + 2440588).to_bytes(4, "little")))
 
 
 def test_int96():
@@ -316,3 +330,35 @@ def test_a_batch_has_a_bound():
     with pytest.raises(WeirError, match="ask for fewer rows"):
         read_table(data, max_batch_bytes=1 << 20)
     assert read_table(data, max_batch_bytes=1 << 20, batch_rows=50).num_rows == 10000
+
+
+def as_decimals(data, name, precision, scale):
+    """The file with a column of bytes called a decimal: no writer at hand makes such (parquet-mr may)."""
+    size = int.from_bytes(data[-8:-4], "little")
+    start = b"\x18" + bytes([len(name)]) + name.encode()  # SchemaElement, field 4
+    footer = data[-8 - size : -8]
+    assert footer.count(start + b"\0") == 1
+    # Fields 6, 7, 8: converted_type DECIMAL, scale, precision, as zigzag
+    footer = footer.replace(start + b"\0", start + b"\x25\x0a\x15" + bytes([2 * scale]) + b"\x15" + bytes([2 * precision]) + b"\0")
+    return data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize("encoding", ["plain", "dictionary", "delta_length_byte_array", "delta_byte_array"])
+@pytest.mark.parametrize("precision, scale", [(9, 2), (38, 10), (60, 0)])
+def test_decimals_of_bytes(precision, scale, encoding):
+    rnd = random.Random(precision)
+    values = [None if i % 7 == 3 else rnd.randrange(-(10**precision) + 1, 10**precision) >> rnd.randrange(190) for i in range(5000)]
+    # As few bytes as there can be, or some more of the sign; none at all is 0
+    sizes = [0 if v in (None, 0) else (v.bit_length() + 8) // 8 + rnd.randrange(3) for v in values]
+    column = [None if v is None else v.to_bytes(size, "big", signed=True) for v, size in zip(values, sizes)]
+    data = write_table(pa.table({"value": pa.array(column, pa.binary())}), encoding={"value": encoding}, page_bytes=4000)
+    got = read_table(as_decimals(data, "value", precision, scale))["value"]
+    assert got.type == (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+    with decimal.localcontext(prec=80):
+        assert got.to_pylist() == [None if v is None else decimal.Decimal(v).scaleb(-scale) for v in values]
+
+
+def test_decimals_of_too_many_bytes_are_refused():
+    data = write_table(pa.table({"value": pa.array([b"\1" + bytes(16)], pa.binary())}))
+    with pytest.raises(WeirError, match="column 'value': a value does not fit its type"):
+        read_table(as_decimals(data, "value", 20, 2))

@@ -204,6 +204,22 @@ static void test_unknown_fields_are_passed_over(void **state) {
   thrift_arena_done(&arena);
 }
 
+/* Old writers of Rust had other types for late fields of ColumnMetaData. */
+static void test_optional_fields_of_another_type_are_passed_over(void **state) {
+  (void)state;
+  static const char bytes[] = "\x15\0\x15\2\x15\4\x18\1x\0"; /* field 4, crc, is a text */
+  parquet_page_header header;
+  thrift_arena arena = {0};
+  weir_error err = {0};
+  assert_int_equal(
+      decode(&parquet_page_header_type, bytes, sizeof(bytes) - 1, &arena, &header, &err),
+      WEIR_OK);
+  assert_int_equal(header.has, 1u << 1 | 1u << 2 | 1u << 3);
+  assert_int_equal(header.compressed_page_size, 2);
+  assert_int_equal(header.crc, 0);
+  thrift_arena_done(&arena);
+}
+
 static void refused(const void *data, size_t size, const char *message) {
   parquet_page_header header;
   thrift_arena arena = {0};
@@ -253,6 +269,7 @@ int main(void) {
       cmocka_unit_test(test_decoding_undoes_encoding),
       cmocka_unit_test(test_every_cut_and_every_flipped_bit),
       cmocka_unit_test(test_unknown_fields_are_passed_over),
+      cmocka_unit_test(test_optional_fields_of_another_type_are_passed_over),
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_crc32),
   };
