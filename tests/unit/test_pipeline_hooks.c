@@ -21,14 +21,24 @@
 
 /* ---- what comes back ---------------------------------------------------------------------------- */
 
-#define SHORT \
-  ", write_timeout: 80ms, timeouts: {begin: 80ms, pre_commit: 80ms, commit: 80ms}"
+/* A short deadline for the hook that is to miss it, and for no other: on a busy machine any may. */
+static void set_way(char way[160], size_t i, bool late) {
+  static const char *const deadlines[][2] = {
+      {"write_batch", ", write_timeout: 300ms"},
+      {"pre_commit", ", timeouts: {pre_commit: 300ms}"},
+      {"begin_epoch", ", timeouts: {begin: 300ms}"},
+      {"checkpoint_artifact_intent", ", timeouts: {begin: 300ms}"}};
+  const char *deadline = ", timeouts: {commit: 300ms}";
+  for (size_t k = 0; k < BASE_COUNT(deadlines); k++)
+    if (strcmp(deadlines[k][0], hooks_calls[i].hook) == 0) deadline = deadlines[k][1];
+  snprintf(way, 160, "%s%s", hooks_ways[i % 2], late ? deadline : "");
+}
 
 static void each_hook_once(hooks_bench *b, probe_act act, uint32_t flags,
                            weir_status code) {
   for (size_t i = 0; i < HOOKS_CALLS; i++) {
     char way[160];
-    snprintf(way, sizeof(way), "%s%s", hooks_ways[i % 2], act == PROBE_LATE ? SHORT : "");
+    set_way(way, i, act == PROBE_LATE);
     hooks_start_over(b, way);
     const probe_rule rules[] = {
         {hooks_calls[i].hook, NULL, hooks_calls[i].nth, 1, act, code, flags}, {0}};
@@ -54,7 +64,7 @@ static void test_a_cancel_safe_sink_lives_on_after_a_late_hook(void **state) {
   snprintf(b->type, sizeof(b->type), "probe_safe");
   for (size_t i = 0; i < HOOKS_CALLS; i++) {
     char way[160];
-    snprintf(way, sizeof(way), "%s%s", hooks_ways[i % 2], SHORT);
+    set_way(way, i, true);
     hooks_start_over(b, way);
     const probe_rule rules[] = {
         {.hook = hooks_calls[i].hook, .nth = hooks_calls[i].nth, .act = PROBE_LATE}, {0}};
@@ -304,7 +314,8 @@ static void test_every_instance_is_opened_with_the_binding_of_prepare_schema(
   const probe_rule rules[] = {{.hook = "write_batch", .nth = 9, .act = PROBE_LATE}, {0}};
   if (hooks_deliver(b, rules)) fail_msg("%s", b->err.message);
   assert_int_equal(probe_calls("prepare_schema"), 1);
-  assert_int_equal(probe_calls("open"), 3);
+  assert_in_range(probe_calls("open"), 3, HOOKS_ROWS);
+  assert_int_equal(probe_calls("open"), probe_calls("create"));
   hooks_assert_exact("out", HOOKS_ROWS);
 }
 
@@ -475,6 +486,7 @@ static void test_mixed_sinks_and_sources_under_failures(void **state) {
       "[in, two]}\n"
       "  loose: {type: probe_weak, kind: ephemeral, from: [two]}\n";
   b->guarantee = "best_effort";
+  b->timeout = "250ms"; /* of the hooks, too: it is what makes any of them late */
   for (uint32_t seed = 1; seed <= 12; seed++) {
     uint32_t r = seed * 2654435761u;
     hooks_start_over(b, hooks_ways[seed % 2]);
@@ -522,7 +534,15 @@ static void test_one_source_into_several_sinks(void **state) {
   hooks_assert_exact("second", HOOKS_ROWS);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, hooks_set_up, hooks_tear_down)
+/* Few tests here are about the deadline of a checkpoint. */
+static int set_up(void **state) {
+  int status = hooks_set_up(state);
+  hooks_bench *b = *state;
+  b->timeout = "60s";
+  return status;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, hooks_tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

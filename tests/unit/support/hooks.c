@@ -14,7 +14,8 @@ int hooks_set_up(void **state) {
   static hooks_bench b;
   memset(&b, 0, sizeof(b));
   snprintf(b.type, sizeof(b.type), "probe");
-  b.source = b.sources = b.from = b.sinks = "";
+  b.source = ", barriers: 4";
+  b.sources = b.from = b.sinks = "";
   b.guarantee = "exactly_once";
   b.timeout = "250ms";
   *state = &b;

@@ -516,6 +516,8 @@ static const weir_sink_ops probe_weak_ops = PROBE_OPS("probe_weak", sink_create,
 
 typedef struct numbers {
   int64_t first, rows, batch_rows, pause_ns, next;
+  /* those met with new rows before them since it began or was sought, from where on, and where the last was */
+  int64_t barriers, met, from, met_at;
   bool stays, changes;
   weir_schema *schema;
 } numbers;
@@ -525,6 +527,8 @@ static const weir_option source_options[] = {
     {"rows", WEIR_OPT_INT, 0, "1000", 0, INT64_MAX / 2, NULL, "How many."},
     {"batch_rows", WEIR_OPT_INT, 0, "10", 1, 100000, NULL, "Of one batch."},
     {"pause", WEIR_OPT_DURATION, 0, "1ms", 0, INT64_MAX, NULL, "Before each batch."},
+    {"barriers", WEIR_OPT_INT, 0, "0", 0, 1000, NULL,
+     "That the rows lie between, at the least, however slow the machine."},
     {"replay", WEIR_OPT_BOOL, 0, "true", 0, 0, NULL, "Whether it can go back."},
     {"changes", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "By key: all U."},
     {"stays", WEIR_OPT_BOOL, 0, "false", 0, 0, NULL, "Waits for more at the end."},
@@ -569,6 +573,8 @@ static weir_status numbers_resolve(weir_source *source, const weir_call *call,
 static void numbers_go(numbers *s, const weir_bytes *position) {
   s->next = 0;
   if (position->release) memcpy(&s->next, position->data, sizeof(s->next));
+  s->from = s->met_at = s->next;
+  s->met = 0;
 }
 static weir_status numbers_open(weir_source *source, const weir_call *call,
                                 const weir_options *o, const weir_bytes *position,
@@ -579,6 +585,7 @@ static weir_status numbers_open(weir_source *source, const weir_call *call,
   s->rows = weir_options_int(o, "rows");
   s->batch_rows = weir_options_int(o, "batch_rows");
   s->pause_ns = weir_options_int(o, "pause");
+  s->barriers = weir_options_int(o, "barriers");
   s->stays = weir_options_bool(o, "stays");
   numbers_go(s, position);
   return status;
@@ -616,6 +623,8 @@ static weir_status numbers_read(weir_source *source, const weir_call *call, int3
   numbers *s = source->state;
   weir_status status = obey("read", NULL, call, NULL, err);
   if (status) return status;
+  *what = WEIR_READ_NOTHING;
+  if (s->rows > 0 && s->met < s->barriers * (s->next - s->from) / s->rows) return WEIR_OK;
   int64_t n = s->rows - s->next < s->batch_rows ? s->rows - s->next : s->batch_rows;
   *what = n > 0 ? WEIR_READ_BATCH : s->stays ? WEIR_READ_NOTHING : WEIR_READ_END;
   if (n <= 0) return WEIR_OK;
@@ -640,6 +649,8 @@ static weir_status numbers_position(weir_source *source, weir_bytes *out,
                                     weir_error *err) {
   numbers *s = source->state;
   weir_status status = obey("position", NULL, NULL, NULL, err);
+  s->met += !status && s->next != s->met_at;
+  s->met_at = s->next;
   return status ? status : weir_bytes_copy(out, &s->next, sizeof(s->next), err);
 }
 static weir_status numbers_seek(weir_source *source, const weir_call *call,
