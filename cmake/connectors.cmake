@@ -4,13 +4,17 @@
 set(weir_connector_map ${CMAKE_SOURCE_DIR}/src/connector.map)
 set(weir_connectors)
 
-# weir_connector(NAME PKGCONFIG-SPEC TEXT): TEXT is the Debian package's one line.
+# weir_connector(NAME PKGCONFIG-SPECS TEXT [FOLDER]): TEXT is the Debian package's one line.
 macro(weir_connector name spec text)
   string(TOUPPER ${name} upper)
   pkg_check_modules(${upper} IMPORTED_TARGET ${spec})
   if(${upper}_FOUND)
     list(APPEND weir_connectors ${name})
-    file(GLOB connector_sources CONFIGURE_DEPENDS connectors/${name}/*.c)
+    set(connector_folder connectors/${name})
+    if(${ARGC} GREATER 3)
+      set(connector_folder ${ARGV3})
+    endif()
+    file(GLOB connector_sources CONFIGURE_DEPENDS ${connector_folder}/*.c)
     # The objects apart, so that unit tests reach the inside.
     add_library(weir_${name}_objects OBJECT ${connector_sources})
     set_target_properties(weir_${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -51,19 +51,16 @@ extern "C" {
 #define WEIR_OBJECT_UPLOAD_SIZE 1024 /* with its NUL */
 
 /* Rows for the option table of whoever opens stores: what an s3:// location takes besides its name. Absent
- * credentials are looked for in the environment, the shared file, and the metadata service of the container
- * or machine, in this order, and read again before they expire. */
+ * credentials are those of the environment (AWS_ACCESS_KEY_ID and so on). Proxies are taken from it, too. */
 /* clang-format off */
 #define WEIR_OBJECT_OPTIONS                                                                                   \
   {"s3.endpoint", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,                                                       \
    "Address of an S3 server that is not AWS's, `https://host:port`; else AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL"}, \
   {"s3.region", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,                                                         \
-   "Region that requests are signed for; else AWS_REGION, the profile's, or us-east-1"},                      \
+   "Region that requests are signed for; else AWS_REGION, or us-east-1"},                      \
   {"s3.access_key", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL, "Access key, with `s3.secret_key`"},                \
   {"s3.secret_key", WEIR_OPT_STRING, WEIR_OPT_SECRET, NULL, 0, 0, NULL, "Secret key"},                        \
   {"s3.session_token", WEIR_OPT_STRING, WEIR_OPT_SECRET, NULL, 0, 0, NULL, "Session token of temporary keys"}, \
-  {"s3.profile", WEIR_OPT_STRING, 0, NULL, 0, 0, NULL,                                                        \
-   "Profile of the shared credentials file; else AWS_PROFILE, or default"},                                   \
   {"s3.path_style", WEIR_OPT_BOOL, 0, NULL, 0, 0, NULL,                                                       \
    "Whether the bucket is named in the path instead of the host; by default true with an endpoint, else false"}, \
   {"s3.ca_file", WEIR_OPT_PATH, 0, NULL, 0, 0, NULL,                                                          \
