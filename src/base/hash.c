@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <openssl/evp.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,17 +15,16 @@ static weir_status hash_failed(weir_error *err) {
   return weir_error_set(err, WEIR_E_INTERNAL, 0, "libcrypto refused a SHA-256 operation");
 }
 
-/* Looked up once: EVP_sha256() in its place would be looked up again by every hash. Never freed. */
-static EVP_MD *sha256;
-
-static void fetch_sha256(void) {
-  sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-}
-
+/* Looked up once: EVP_sha256() in its place would be looked up again by every hash. Never freed. A look-up that
+ * found no memory is made again by the next hash. */
 static const EVP_MD *get_sha256(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, fetch_sha256);
-  return sha256;
+  static _Atomic(EVP_MD *) known;
+  EVP_MD *md = atomic_load(&known), *other = NULL;
+  if (md) return md;
+  md = EVP_MD_fetch(NULL, "SHA256", NULL);
+  if (!md || atomic_compare_exchange_strong(&known, &other, md)) return md;
+  EVP_MD_free(md); /* another thread was first */
+  return other;
 }
 
 weir_status base_sha256(const void *data, size_t size, uint8_t out[BASE_SHA256_SIZE],
