@@ -174,3 +174,72 @@ def test_a_database_sinks_letters_are_those_of_a_row_by_row_judge(tmp_path, weir
     }
     rows = Rows(3, columns, 0.3)
     judge(bench, rows, rows.rng)
+
+
+# ---- sources ------------------------------------------------------------------------------------------------
+
+JSON_GOOD = ['{{"id":{i},"name":"a"}}', '{{"name":"ü\\n","id":{i}}}', '{{"id":{i},"s":{{"a":1,"l":[1,2]}},"more":[{{}}]}}', '{{"id":{i}}}  ']
+JSON_BAD = [
+    ("id", '{{"id":"bad-{i}"}}'),
+    ("id", '{{"id":{i}.5,"name":1e0}}'),
+    ("name", '{{"id":{i},"name":[]}}'),
+    ("s", '{{"id":{i},"s":{{"a":"x"}},"name":{{}}}}'),
+    ("s", '{{"name":"b","id":{i},"s":{{"l":[1,null,"y"]}}}}'),
+    ("id", '{{"id":{i},"id":{i}}}'),
+    (None, "no row {i}"),
+    (None, '{{"id":{i}'),
+    (None, "[{i}]"),
+]
+CSV_GOOD = ["{i},a,1.5", '{i},"b\nc",', '"{i}","d""e",-0.1']
+CSV_BAD = [("id", "bad-{i},a,1"), ("x", "{i},a,no"), ("id", 'bad-{i},"b\nc",no'), (None, "{i},a"), (None, '{i},"b\r\nc",1,2'), (None, "{i}")]
+
+
+def read(folder, binary, name, texts, source):
+    here = folder / name
+    (here / "in").mkdir(parents=True)
+    for i, text in enumerate(texts):
+        (here / f"in/{i:04}.txt").write_bytes(text)
+    (here / "p.yaml").write_text(f"""
+pipeline: judged
+sources: {{rows: {{type: file, path: in/*, {source}, on_bad_row: {{dead_letter: bad}}}}}}
+sinks:
+  lake: {{type: file, path: out/lake, format: ndjson}}
+  bad: {{type: file, path: out/bad, format: ndjson}}
+""")
+    done = subprocess.run([binary, "run", "p.yaml"], cwd=here, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows, letters = ([json.loads(line) for path in sorted((here / "out" / sink).glob("*")) for line in path.open()] for sink in ("lake", "bad"))
+    return sorted(rows, key=lambda row: row["id"]), letters
+
+
+def said(letter):
+    """Without the place, which the columns have."""
+    return letter["column"], letter["reason"].split(": ", 1)[-1], letter["text"]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_sources_letters_are_those_of_a_row_by_row_judge(form, batch_rows, seed, tmp_path, weir_bin):
+    rng = random.Random(seed)
+    head = b"id,name,x\n" if form == "csv" else b""
+    good, bad = (CSV_GOOD, CSV_BAD) if form == "csv" else (JSON_GOOD, JSON_BAD)
+    types = "id: int64, name: utf8, x: float64" if form == "csv" else '"id": int64, "name": utf8, "s": "struct<a: int64, l: list<int64>>"'
+    source = f"format: {form}, schema: {{{types}}}, batch_rows: "
+    texts, expected, at, line = [], [], len(head), 1 + len(head.splitlines())
+    for i in range(120):
+        is_bad = rng.random() < (0.1 if seed == 1 else 0.6)
+        column, text = rng.choice(bad) if is_bad else (None, rng.choice(good))
+        ends = rng.choice(["\n", "\r\n"])
+        record = text.format(i=i)
+        data = (record + ends).encode()
+        if is_bad:
+            expected.append((at, line, column, record))
+        texts.append(data)
+        at += len(data)
+        line += data.count(b"\n")
+    rows, letters = read(tmp_path, weir_bin, "whole", [head + b"".join(texts)], f"{source}{batch_rows}")
+    assert [(x["offset"], x["line"], x["column"], x["text"]) for x in sorted(letters, key=lambda x: x["offset"])] == expected
+    alone, judged = read(tmp_path, weir_bin, "alone", [head + text for text in texts], f"{source}1000")
+    assert rows == alone
+    assert sorted(map(str, map(said, letters))) == sorted(map(str, map(said, judged)))
