@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctest: connector s3 */
 /* The verbs of <weir/object.h> on a real S3 server (tools/s3), which checks signatures. */
-#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <weir/plugin.h>
 
 #include "object/object.h"
+#include "support/s3_server.h"
 
 enum { PART = 5 << 20 };
 
@@ -25,23 +23,6 @@ static weir_options *options;
 static weir_object_store *store;
 static const weir_object_ops *ops;
 static int port;
-
-static int free_port(void) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof(address);
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (bind(fd, (struct sockaddr *)&address, size)) return 0;
-  getsockname(fd, (struct sockaddr *)&address, &size);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
-static int server(const char *verb) {
-  char command[600];
-  snprintf(command, sizeof(command), "'%s/s3' %s %d >&2", WEIR_TEST_TOOLS, verb, port);
-  return system(command);
-}
 
 static weir_status open_as(const char *secret, const char *location, weir_options **opts,
                            weir_object_store **out, weir_error *err) {
@@ -59,8 +40,7 @@ static int start_server(void **state) {
   weir_plugin plugin = {.struct_size = sizeof(plugin)};
   if (weir_plugin_init(WEIR_ABI_VERSION, NULL, &plugin, &err)) return -1;
   ops = plugin.stores[0];
-  port = free_port();
-  if (server("start")) return -1;
+  if (s3_server_start(&port)) return -1;
   weir_status status = open_as("weirsecret", "s3://weir/a b/", &options, &store, &err);
   if (status) fprintf(stderr, "%s\n", err.message);
   return status;
@@ -70,7 +50,7 @@ static int stop_server(void **state) {
   (void)state;
   weir_object_store_free(store);
   weir_options_free(options);
-  return server("wipe");
+  return s3_server_wipe(port);
 }
 
 #define OK(call)                           \

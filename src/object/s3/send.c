@@ -280,13 +280,15 @@ static void pause_before(int tries, int64_t deadline) {
   (void)base_random(&random, sizeof(random), NULL);
   int64_t span = (most / 2 + random % (most / 2 + 1)) * BASE_NS_PER_MS;
   int64_t left = deadline - base_clock_mono();
-  if (left > 0) base_sleep(span < left ? span : left);
+  base_sleep(span < left / 2 ? span : left / 2);
 }
 
 weir_status s3_send(s3_store *store, const weir_call *call, const s3_ask *ask,
                     s3_answer *answer, weir_error *err) {
   int64_t deadline = weir_call_deadline(call);
   if (deadline == WEIR_NO_DEADLINE) deadline = base_deadline(PATIENCE_S * BASE_NS_PER_S);
+  /* A try that has hardly any time would only bring doubt. */
+  int64_t last = deadline - (deadline - base_clock_mono()) / 8;
   attempt a = {
       .store = store, .call = call, .ask = ask, .answer = answer, .deadline = deadline};
   for (int tries = 0;; tries++) {
@@ -294,7 +296,7 @@ weir_status s3_send(s3_store *store, const weir_call *call, const s3_ask *ask,
     BASE_TRY(try_once(&a, &code, err));
     if (!code && !worth_repeating(answer)) return WEIR_OK;
     if (code ? !nothing_sent(code) : answer->status >= 500) answer->doubt = true;
-    bool over = base_clock_mono() >= deadline || weir_call_cancelled(call) ||
+    bool over = base_clock_mono() >= last || weir_call_cancelled(call) ||
                 code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_WRITE_ERROR ||
                 code == CURLE_SSL_CACERT_BADFILE;
     if (!over) {
