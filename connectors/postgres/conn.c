@@ -33,9 +33,10 @@ static const error_class classes[] = {
     {"22P04", WEIR_E_SCHEMA, 0},
     {"22", WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA},
     {"23", WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA}, /* constraints */
-    {"08", WEIR_E_IO, WEIR_ERR_RETRIABLE},
-    {"57P04", WEIR_E_IO, 0},                  /* the database was dropped */
-    {"57", WEIR_E_IO, WEIR_ERR_RETRIABLE},    /* shut down, starting, cancelled */
+    {"08", WEIR_E_IO, WEIR_ERR_RETRIABLE | WEIR_ERR_AWAY},
+    {"57P04", WEIR_E_IO, 0},                                /* the database was dropped */
+    {"57P", WEIR_E_IO, WEIR_ERR_RETRIABLE | WEIR_ERR_AWAY}, /* shut down, starting */
+    {"57", WEIR_E_IO, WEIR_ERR_RETRIABLE},                  /* cancelled */
     {"55P03", WEIR_E_IO, WEIR_ERR_RETRIABLE}, /* a lock was not to be had in time */
     {"25P0", WEIR_E_IO, WEIR_ERR_RETRIABLE},  /* the transaction was ended */
     {"40", WEIR_E_IO, WEIR_ERR_RETRIABLE},    /* deadlock, serialization */
@@ -77,7 +78,7 @@ static weir_status fail(pg_conn *c, const PGresult *result, const char *what,
   scrub(c, text);
   c->lost = lost;
   weir_status code = class ? class->code : WEIR_E_IO;
-  uint32_t flags = class ? class->flags : lost ? WEIR_ERR_RETRIABLE : 0;
+  uint32_t flags = class ? class->flags : lost ? WEIR_ERR_RETRIABLE | WEIR_ERR_AWAY : 0;
   weir_error_set(err, code, flags, "%s: %s failed: %s", c->where, what, text);
   if (err && sqlstate) snprintf(err->sqlstate, sizeof(err->sqlstate), "%s", sqlstate);
   return code;
@@ -359,7 +360,7 @@ static weir_status take_results(pg_conn *c, const weir_call *call, const char *w
 
 static weir_status usable(pg_conn *c, const char *what, weir_error *err) {
   if (c->conn && !c->lost) return WEIR_OK;
-  return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
+  return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE | WEIR_ERR_AWAY,
                         "%s: %s failed: the connection was lost", c->where, what);
 }
 

@@ -51,7 +51,10 @@ enum {
   /* it may have happened: look it up at the target, never retry blindly */
   WEIR_ERR_IN_DOUBT = 2,
   /* the rows are at fault, not the target; nothing of the batch was taken */
-  WEIR_ERR_BAD_DATA = 4
+  WEIR_ERR_BAD_DATA = 4,
+  /* beside RETRIABLE: the target cannot be reached, so that no attempt would fare better; however often
+   * it happens, a run that has begun waits for the target */
+  WEIR_ERR_AWAY = 8
 };
 
 /* Caller-owned and zeroed before use; frozen at 1 KiB. Every function that takes one accepts NULL. */

@@ -20,16 +20,20 @@ bool coord_count_failure(coord *c, const weir_error *error, uint32_t sink,
   coord_count *count = sink < c->n_sinks   ? &c->sinks[sink].failures
                        : lane < c->n_lanes ? &c->lanes[lane].failures
                                            : &c->failures;
+  /* No end of the run brings a target back. Whoever has asked for the end is not kept waiting. */
+  bool away = may_be_tried_again(error) && error->flags & WEIR_ERR_AWAY && !c->draining;
   c->aborts++;
   c->cause = *error;
-  count->n = count->code == error->code ? count->n + 1 : 1;
-  count->code = error->code;
+  if (!away) {
+    count->n = count->code == error->code ? count->n + 1 : 1;
+    count->code = error->code;
+  }
   int64_t wait = c->backoff_min;
   for (uint32_t i = 1; i < c->aborts && wait < c->backoff_max; i++) {
     wait = coord_grow_backoff(c, wait);
   }
   c->backoff_until = coord_later(c, wait);
-  if (may_be_tried_again(error) && count->n < COORD_CAUSE_LIMIT) return false;
+  if (away || (may_be_tried_again(error) && count->n < COORD_CAUSE_LIMIT)) return false;
   c->error = *error;
   const char *who = sink < c->n_sinks   ? c->sinks[sink].id
                     : lane < c->n_lanes ? c->lanes[lane].name

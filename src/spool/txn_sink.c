@@ -390,12 +390,18 @@ static weir_status waited_in_vain(const txn_sink *s, const weir_call *call,
   weir_status status = weir_call_check(call, "pre_commit", err);
   if (!status) status = WEIR_E_TIMEOUT;
   return weir_error_set(
-      err, status, WEIR_ERR_RETRIABLE, "the target has not taken epoch %" PRIu64 ": %s",
-      s->attempt->number,
+      err, status, WEIR_ERR_RETRIABLE | (trouble->flags & WEIR_ERR_AWAY),
+      "the target has not taken epoch %" PRIu64 ": %s", s->attempt->number,
       trouble->code ? trouble->message
       : behind ? "the commit of the epoch before it is not over"
                : "it is still at work; a longer `timeouts.pre_commit` and "
                  "`checkpoint.timeout`, or a shorter `checkpoint.interval`, may help");
+}
+
+/* Sooner than the runtime's own checkpoint timeout, which knows nothing of what stood in the way. */
+static int64_t patience(const weir_call *call) {
+  int64_t left = weir_call_remaining(call);
+  return left == BASE_FOREVER ? BASE_FOREVER : base_deadline(left - left / 10);
 }
 
 /* Until this part is applied; the last one's, until the whole attempt is proven. Lock held. */
@@ -403,7 +409,7 @@ static weir_status wait_for_target(txn_sink *s, const weir_call *call, bool last
                                    weir_error *err) {
   txn_attempt *a = s->attempt;
   bool brief = s->config->contract.brief;
-  int64_t merge_at = base_deadline(MERGE_AFTER);
+  int64_t merge_at = base_deadline(MERGE_AFTER), until = patience(call);
   while (a->live) {
     BASE_TRY(told(s, err));
     if (a->proven || (!last && (brief || s->part->applied == s->part->n))) return WEIR_OK;
@@ -411,7 +417,7 @@ static weir_status wait_for_target(txn_sink *s, const weir_call *call, bool last
       s->hub->merge = a->number;
       pthread_cond_broadcast(&s->hub->changed);
     }
-    if (txn_hub_wait(s->hub, call)) continue;
+    if (base_clock_mono() < until && txn_hub_wait(s->hub, call)) continue;
     txn_hub_give_up(s->hub);
     return waited_in_vain(s, call, err);
   }

@@ -291,6 +291,33 @@ static void test_five_aborts_for_one_cause_stop(void **state) {
   bench_done(&b);
 }
 
+/* No end of the run would bring it back. */
+static void test_a_target_that_is_away_is_waited_for(void **state) {
+  (void)state;
+  const uint32_t away = WEIR_ERR_RETRIABLE | WEIR_ERR_AWAY;
+  bench b;
+  uint64_t n = 1;
+  bench_open(&b, &plain, 1, 1);
+  for (; n <= 12; n++) {
+    bench_send(&b, failed(0, WEIR_E_IO, away));
+    bench_rewind(&b, n);
+    open_again(&b, n + 1);
+  }
+  for (; n <= 16; n++) { /* what it says once it is back counts from there */
+    bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+    bench_rewind(&b, n);
+    open_again(&b, n + 1);
+  }
+  bench_send(&b, failed(0, WEIR_E_IO, WEIR_ERR_RETRIABLE));
+  bench_stop(&b);
+  bench_take(&b, COORD_ABORT);
+  bench_send(&b, bench_of(COORD_ABORTED, COORD_NONE, 0, n));
+  bench_take(&b, COORD_ROLLBACK);
+  bench_send(&b, bench_of(COORD_ROLLED_BACK, 0, 1, n));
+  expect_stop(&b, WEIR_E_IO);
+  bench_done(&b);
+}
+
 /* Two sources, say, whose disk is gone: whichever is first to say so, the run ends. */
 static void test_five_aborts_for_one_cause_stop_also_in_turn(void **state) {
   (void)state;
@@ -607,6 +634,7 @@ int main(void) {
       cmocka_unit_test(test_rewind_makes_ended_lanes_live),
       cmocka_unit_test(test_backoff_grows_and_is_bounded),
       cmocka_unit_test(test_five_aborts_for_one_cause_stop),
+      cmocka_unit_test(test_a_target_that_is_away_is_waited_for),
       cmocka_unit_test(test_five_aborts_for_one_cause_stop_also_in_turn),
       cmocka_unit_test(test_a_decision_ends_the_row_of_aborts),
       cmocka_unit_test(test_bad_data_stops_after_the_rollback),
