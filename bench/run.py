@@ -24,7 +24,6 @@ import time
 BENCH = pathlib.Path(__file__).resolve().parent
 ROOT = BENCH.parent
 WEIR = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/weir"))
-COPY_OBJECTS = ("column", "conn", "encoder", "numeric", "target", "text", "types", "values")  # what bench/postgres_copy.c needs
 COLUMNS = (
     "{id: int64, ts: 'timestamp[us, UTC]', customer: int32, price: float64, qty: int16, status: utf8, "
     "sku: utf8, note: utf8, flag: bool}"
@@ -367,44 +366,9 @@ class Bench:
         )
 
     def postgres(self):
-        """Wall time is what counts: the server's CPU is not the processes' own. Its limit is COPY of a ready file."""
-        sys.path.insert(0, str(ROOT / "tools"))
-        import postgres
+        import postgres_sink
 
-        data, program, ready = self.data("arrow"), self.folder / "postgres_copy", self.folder / "orders.copy"
-        build = WEIR.resolve().parent
-        objects = [build / f"CMakeFiles/weir_postgres_objects.dir/connectors/postgres/{name}.c.o" for name in COPY_OBJECTS]
-        third_party = subprocess.run([ROOT / "tools/third_party.sh", "cc"], check=True, capture_output=True, text=True).stdout.strip()
-        flags = subprocess.run(["pkg-config", "--cflags", "libpq"], check=True, capture_output=True, text=True).stdout.split()
-        libraries = [f"-L{build}", f"-Wl,-rpath,{build}", "-lweir", "-lpq", f"{third_party}/lib/libnanoarrow.a", "-lm"]
-        includes = [f"-I{ROOT}/include", f"-I{third_party}/include", *flags]
-        command = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O3", *includes, BENCH / "postgres_copy.c", *objects, "-o", program, *libraries]
-        subprocess.run(command, check=True)
-        server = postgres.Server()
-        try:
-            server.make()
-            made = "create table orders (id int8, ts timestamptz, customer int, price float8, qty int2, status text, sku text, note text, flag bool)"
-
-            def clean():
-                self.clean()
-                server.sql(f"drop table if exists orders, weir_cursor; {made}; checkpoint")
-
-            clean()
-            copy = [program, data, server.uri, "public", "orders"]
-            subprocess.run([*copy, "encode", ready], check=True)
-            for folder in (self.folder, ready):
-                folder.chmod(0o755)
-            sink = f"{{type: postgres, uri: '{server.uri}', table: public.orders, create: true}}"
-            psql = [server.bin / "psql", "-Xq", server.uri, "-c", f"copy orders from '{ready}' (format binary)"]
-            commands = {
-                "weir": self.weir("pg", f"{{type: file, path: {data}}}", sink, interval="1s"),
-                "server-side COPY of a ready file": psql,
-                "encoder and COPY alone": [*copy, "copy"],
-                "encoder alone": [*copy, "encode"],
-            }
-            compare(f"IPC -> PostgreSQL, {self.rows} rows", commands, self.rounds, self.cpus, clean)
-        finally:
-            server.remove()
+        postgres_sink.run(self, WEIR, timed)
 
     def ipc_csv(self):
         self.write_text("csv")
