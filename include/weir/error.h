@@ -74,7 +74,7 @@ typedef struct weir_error {
 WEIR_API weir_status weir_error_set(weir_error *err, weir_status code, uint32_t flags,
                                     const char *fmt, ...) WEIR_PRINTF(4, 5);
 
-/* As weir_error_set with code WEIR_E_IO, or WEIR_E_NOMEM for ENOMEM; appends ": " and the text of `errnum` and keeps it as
+/* As weir_error_set with code WEIR_E_IO; appends ": " and the text of `errnum` and keeps it as
  * vendor code. EINTR, EAGAIN and ENOSPC are flagged retriable. */
 WEIR_API weir_status weir_error_errno(weir_error *err, int errnum, const char *fmt, ...)
     WEIR_PRINTF(3, 4);

@@ -71,11 +71,10 @@ weir_status weir_error_set(weir_error *err, weir_status code, uint32_t flags,
 }
 
 weir_status weir_error_errno(weir_error *err, int errnum, const char *fmt, ...) {
-  weir_status code = errnum == ENOMEM ? WEIR_E_NOMEM : WEIR_E_IO;
-  if (!err) return code;
+  if (!err) return WEIR_E_IO;
   bool retriable = errnum == EINTR || errnum == EAGAIN || errnum == ENOSPC;
   weir_error next;
-  error_clear(&next, code, retriable ? WEIR_ERR_RETRIABLE : 0);
+  error_clear(&next, WEIR_E_IO, retriable ? WEIR_ERR_RETRIABLE : 0);
   next.vendor_code = errnum;
   va_list args;
   va_start(args, fmt);
@@ -96,7 +95,7 @@ weir_status weir_error_errno(weir_error *err, int errnum, const char *fmt, ...) 
   snprintf(next.message + used, sizeof(next.message) - used, ": %s", reason);
   error_mask(next.message);
   *err = next;
-  return code;
+  return WEIR_E_IO;
 }
 
 weir_status weir_error_at(weir_error *err, weir_status code, int64_t row,
