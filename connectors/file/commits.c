@@ -35,7 +35,7 @@ static void file_manifest_name(uint64_t sequence, char out[NAME_MAX_SIZE]) {
  * lie there after a folder was restored in part. */
 static void done_name(const file_manifest *m, char out[NAME_MAX_SIZE]) {
   char digest[17];
-  file_json_hex_format(file_manifest_cursor(m)->digest, 8, digest);
+  weir_hex_encode(file_manifest_cursor(m)->digest, 8, digest);
   snprintf(out, NAME_MAX_SIZE, "%020" PRIu64 "-%s.done", m->sequence, digest);
 }
 
@@ -105,7 +105,7 @@ weir_status file_commits_append(const file_disk_folder *commits, const file_mani
   char *data = NULL;
   size_t size = 0;
   FILE_TRY(host->random(host->ctx, random, sizeof(random), err));
-  file_json_hex_format(random, sizeof(random), hex);
+  weir_hex_encode(random, sizeof(random), hex);
   snprintf(temp, sizeof(temp), ".tmp-%020" PRIu64 "-%s", m->sequence, hex);
   file_manifest_name(m->sequence, name);
   FILE_TRY(file_manifest_write(m, ns, &data, &size, err));

@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void file_json_hex_format(const void *data, size_t size, char *out) {
-  static const char digits[] = "0123456789abcdef";
-  const uint8_t *p = data;
-  for (size_t i = 0; i < size; i++) {
-    *out++ = digits[p[i] >> 4];
-    *out++ = digits[p[i] & 15];
-  }
-  *out = 0;
-}
-
 static int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -32,13 +22,6 @@ bool file_json_hex_parse(const char *text, size_t length, void *out, size_t size
   return true;
 }
 
-void file_json_uuid_format(const uint8_t uuid[WEIR_UUID_SIZE], char out[37]) {
-  char hex[2 * WEIR_UUID_SIZE + 1];
-  file_json_hex_format(uuid, WEIR_UUID_SIZE, hex);
-  snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
-           hex + 20);
-}
-
 bool file_json_uuid_parse(const char *text, uint8_t out[WEIR_UUID_SIZE]) {
   char hex[2 * WEIR_UUID_SIZE + 1], again[37];
   size_t n = 0;
@@ -47,7 +30,7 @@ bool file_json_uuid_parse(const char *text, uint8_t out[WEIR_UUID_SIZE]) {
     if (text[i] != '-' && n < sizeof(hex) - 1) hex[n++] = text[i];
   }
   if (!file_json_hex_parse(hex, n, out, WEIR_UUID_SIZE)) return false;
-  file_json_uuid_format(out, again);
+  weir_uuid_format(out, again);
   return strcmp(text, again) == 0;
 }
 
@@ -162,14 +145,14 @@ bool file_json_put_hex(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *
                        const void *data, size_t size) {
   char text[2 * WEIR_DIGEST_SIZE + 1];
   if (size > WEIR_DIGEST_SIZE) return false;
-  file_json_hex_format(data, size, text);
+  weir_hex_encode(data, size, text);
   return yyjson_mut_obj_add_strcpy(doc, object, key, text);
 }
 
 bool file_json_put_uuid(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
                         const uint8_t uuid[WEIR_UUID_SIZE]) {
   char text[37];
-  file_json_uuid_format(uuid, text);
+  weir_uuid_format(uuid, text);
   return yyjson_mut_obj_add_strcpy(doc, object, key, text);
 }
 

@@ -52,9 +52,7 @@ weir_status file_json_finish(yyjson_mut_doc *doc, bool ok, bool pretty, char **o
                              size_t *size, weir_error *err);
 
 bool file_json_uuid_parse(const char *text, uint8_t out[WEIR_UUID_SIZE]);
-void file_json_uuid_format(const uint8_t uuid[WEIR_UUID_SIZE], char out[37]);
 bool file_json_hex_parse(const char *text, size_t length, void *out,
                          size_t size); /* lower case only */
-void file_json_hex_format(const void *data, size_t size, char *out);
 
 #endif

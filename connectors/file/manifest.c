@@ -13,7 +13,7 @@
 
 void file_data_name_format(const file_data_name *name, char out[DATA_NAME_SIZE]) {
   char hex[2 * WEIR_INCARNATION_SIZE + 1];
-  file_json_hex_format(name->incarnation, WEIR_INCARNATION_SIZE, hex);
+  weir_hex_encode(name->incarnation, WEIR_INCARNATION_SIZE, hex);
   snprintf(out, DATA_NAME_SIZE, "%012" PRIu64 "-%04" PRIu64 "-%05" PRIu64 "-%s.%s",
            name->attempt, name->participant, name->index, hex, name->extension);
 }

@@ -32,7 +32,7 @@ weir_status file_records_create(int kind, const file_disk_folder *folder,
   char *data = NULL;
   size_t size = 0;
   FILE_TRY(host->random(host->ctx, random, sizeof(random), err));
-  file_json_hex_format(random + WEIR_INCARNATION_SIZE, WEIR_INCARNATION_SIZE, hex);
+  weir_hex_encode(random + WEIR_INCARNATION_SIZE, WEIR_INCARNATION_SIZE, hex);
   snprintf(temp, sizeof(temp), ".tmp-%s", hex);
   FILE_TRY(file_record_write(kind, ns, random, &data, &size, err));
   status = file_disk_write_new(folder, temp, data, size, err);

@@ -226,7 +226,7 @@ static weir_status prepare_schema(weir_sink *sink, const weir_call *call,
   weir_status status = file_place_prepare(weir_options_string(options, "path"), s->ns,
                                           s->host, folder, err);
   if (status) return weir_error_prefix(err, status, "%s", weir_options_where(options));
-  file_json_hex_format(folder, sizeof(folder), text);
+  weir_hex_encode(folder, sizeof(folder), text);
   free(binding->identity); /* the path, by which resolve_schema named it */
   binding->identity = NULL;
   FILE_TRY(weir_binding_identify(binding, "folder", text, err));

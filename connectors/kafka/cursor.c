@@ -35,20 +35,9 @@ static const char *cursor_topic(const kafka_sink *sink, const char *name) {
 
 /* ---- records -------------------------------------------------------------------------------------- */
 
-static void hex(const uint8_t *from, size_t n, char *to) {
-  for (size_t i = 0; i < n; i++) snprintf(to + 2 * i, 3, "%02x", from[i]);
-}
-
-static bool unhex(const char *from, uint8_t *to, size_t n) {
-  if (from == NULL || strlen(from) != 2 * n) return false;
-  for (size_t i = 0; i < n; i++) {
-    unsigned byte = 0;
-    char two[3] = {from[2 * i], from[2 * i + 1], '\0'};
-    if (strspn(two, "0123456789abcdef") != 2) return false;
-    byte = (unsigned)strtoul(two, NULL, 16);
-    to[i] = (uint8_t)byte;
-  }
-  return true;
+/* NULL: the record has no such text. */
+static bool is_hex(const char *text, uint8_t *out, size_t size) {
+  return text != NULL && weir_hex_decode(text, out, size);
 }
 
 /* *value is to be freed. cursor == NULL: a claim. */
@@ -57,13 +46,13 @@ static weir_status record(const weir_namespace *ns, const weir_cursor *cursor,
   char deployment[2 * WEIR_UUID_SIZE + 1], digest[2 * WEIR_DIGEST_SIZE + 1];
   yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
   yyjson_mut_val *root = doc != NULL ? yyjson_mut_obj(doc) : NULL;
-  hex(ns->deployment, WEIR_UUID_SIZE, deployment);
+  weir_hex_encode(ns->deployment, WEIR_UUID_SIZE, deployment);
   yyjson_mut_doc_set_root(doc, root);
   bool good = yyjson_mut_obj_add_str(doc, root, "pipeline", ns->pipeline) &&
               yyjson_mut_obj_add_str(doc, root, "sink", ns->sink_id) &&
               yyjson_mut_obj_add_str(doc, root, "deployment", deployment);
   if (good && cursor != NULL) {
-    hex(cursor->digest, WEIR_DIGEST_SIZE, digest);
+    weir_hex_encode(cursor->digest, WEIR_DIGEST_SIZE, digest);
     good = yyjson_mut_obj_add_uint(doc, root, "checkpoint", cursor->checkpoint) &&
            yyjson_mut_obj_add_uint(doc, root, "token", cursor->token) &&
            yyjson_mut_obj_add_str(doc, root, "digest", digest);
@@ -111,7 +100,7 @@ static weir_status take_claim(kafka_ledger *l, const rd_kafka_message_t *m,
     l->claims = grown;
     l->n_claims = number;
   }
-  if (unhex(deployment, l->claims + (number - 1) * WEIR_UUID_SIZE, WEIR_UUID_SIZE))
+  if (is_hex(deployment, l->claims + (number - 1) * WEIR_UUID_SIZE, WEIR_UUID_SIZE))
     return WEIR_OK;
   return corrupt(m, "a claim without a deployment", err);
 }
@@ -123,10 +112,10 @@ static weir_status take_cursor(kafka_ledger *l, const weir_namespace *ns,
       .cursor = {.checkpoint = yyjson_get_uint(yyjson_obj_get(root, "checkpoint")),
                  .token = yyjson_get_uint(yyjson_obj_get(root, "token"))}};
   const char *positions = yyjson_get_str(yyjson_obj_get(root, "positions"));
-  if (!unhex(yyjson_get_str(yyjson_obj_get(root, "deployment")), f.deployment,
-             WEIR_UUID_SIZE) ||
-      !unhex(yyjson_get_str(yyjson_obj_get(root, "digest")), f.cursor.digest,
-             WEIR_DIGEST_SIZE))
+  if (!is_hex(yyjson_get_str(yyjson_obj_get(root, "deployment")), f.deployment,
+              WEIR_UUID_SIZE) ||
+      !is_hex(yyjson_get_str(yyjson_obj_get(root, "digest")), f.cursor.digest,
+              WEIR_DIGEST_SIZE))
     return corrupt(m, "a cursor that cannot be read", err);
   if (f.cursor.checkpoint == 0) return WEIR_OK; /* what prepare writes before the first */
   if (positions != NULL) f.positions = strdup(positions);

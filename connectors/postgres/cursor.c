@@ -6,34 +6,13 @@
 #include <string.h>
 
 #define TABLE "weir_cursor"
-enum { UUID_TEXT = 37, DIGEST_TEXT = 2 * WEIR_DIGEST_SIZE + 1 };
+enum { DIGEST_TEXT = 2 * WEIR_DIGEST_SIZE + 1 };
 
 static weir_status no_memory(weir_error *err) {
   return weir_error_set(err, WEIR_E_NOMEM, 0, "out of memory");
 }
 
 /* ---- texts ---------------------------------------------------------------------------------------------------- */
-
-static void to_hex(const uint8_t *bytes, size_t size, char *out) {
-  for (size_t i = 0; i < size; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
-static int digit_of(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Digits as the server writes them, with or without dashes between; false: there are more or fewer. */
-static bool from_hex(const char *text, uint8_t *out, size_t size) {
-  size_t n = 0;
-  for (; *text; text++) {
-    if (*text == '-') continue;
-    int high = digit_of(text[0]), low = high < 0 ? -1 : digit_of(text[1]);
-    if (low < 0 || n == size) return false;
-    out[n++] = (uint8_t)(high << 4 | low);
-    text++;
-  }
-  return n == size;
-}
 
 /* "" for null, which a table that was made by hand may let into any column. */
 static const char *text_of(const PGresult *rows, int row, int column) {
@@ -81,8 +60,8 @@ static weir_status read_cursor(const pg_config *config, const PGresult *rows, in
                                int first, weir_cursor *out, weir_error *err) {
   weir_cursor cursor = {.checkpoint = strtoull(text_of(rows, row, first), NULL, 10),
                         .token = strtoull(text_of(rows, row, first + 1), NULL, 10)};
-  if (cursor.checkpoint &&
-      !from_hex(text_of(rows, row, first + 2), cursor.digest, sizeof(cursor.digest)))
+  if (cursor.checkpoint && !weir_hex_decode(text_of(rows, row, first + 2), cursor.digest,
+                                            sizeof(cursor.digest)))
     return weir_error_set(err, WEIR_E_CORRUPT, 0,
                           "%s." TABLE " has a cursor whose digest is not of 32 bytes",
                           config->schema);
@@ -177,7 +156,7 @@ static weir_status read_chain(pg_conn *c, const weir_call *call, const pg_config
   if (!v) status = no_memory(err);
   for (int i = 0; i < count && !status; i++) {
     *last = strtoull(text_of(rows, i, 0), NULL, 10);
-    if (!from_hex(text_of(rows, i, 1), v + i * WEIR_UUID_SIZE, WEIR_UUID_SIZE))
+    if (!weir_uuid_parse(text_of(rows, i, 1), v + i * WEIR_UUID_SIZE))
       status = weir_error_set(err, WEIR_E_CORRUPT, 0,
                               "%s." TABLE " has a claim without UUID", config->schema);
   }
@@ -193,11 +172,11 @@ static weir_status read_chain(pg_conn *c, const weir_call *call, const pg_config
 
 static weir_status insert(pg_conn *c, const weir_call *call, const pg_config *config,
                           const weir_namespace *ns, uint64_t claim, weir_error *err) {
-  char deployment[UUID_TEXT] = {0}, key[WEIR_NAMESPACE_KEY_SIZE];
+  char deployment[2 * WEIR_UUID_SIZE + 1], key[WEIR_NAMESPACE_KEY_SIZE];
   pg_sql sql = {0};
   weir_namespace_key(ns, key);
   if (!*key) return no_memory(err);
-  to_hex(ns->deployment, WEIR_UUID_SIZE, deployment);
+  weir_hex_encode(ns->deployment, WEIR_UUID_SIZE, deployment);
   PG_TRY(pg_sql_start(&sql, err));
   fputs("INSERT INTO ", sql.file);
   put_table(&sql, config);
@@ -289,7 +268,7 @@ weir_status pg_cursor_find(pg_conn *c, const weir_call *call, const pg_config *c
   for (int i = 0; i < n && !status; i++) {
     v[i].positions = pg_value(rows, i, 4);
     status = read_cursor(config, rows, i, 1, &v[i].cursor, err);
-    if (!status && !from_hex(text_of(rows, i, 0), v[i].deployment, WEIR_UUID_SIZE))
+    if (!status && !weir_uuid_parse(text_of(rows, i, 0), v[i].deployment))
       status = weir_error_set(err, WEIR_E_CORRUPT, 0,
                               "%s." TABLE " has a row without UUID", config->schema);
   }
@@ -316,8 +295,8 @@ static void put_head(pg_sql *sql, const pg_config *config, const weir_namespace 
 static weir_status conflict(const pg_config *config, const weir_cursor *found,
                             const weir_cursor *wanted, weir_error *err) {
   char a[DIGEST_TEXT], b[DIGEST_TEXT];
-  to_hex(found->digest, WEIR_DIGEST_SIZE, a);
-  to_hex(wanted->digest, WEIR_DIGEST_SIZE, b);
+  weir_hex_encode(found->digest, WEIR_DIGEST_SIZE, a);
+  weir_hex_encode(wanted->digest, WEIR_DIGEST_SIZE, b);
   return weir_error_set(err, WEIR_E_CONFLICT, 0,
                         "the cursor in %s." TABLE " is (%" PRIu64 ", token %" PRIu64
                         ", digest %.16s), expected (%" PRIu64 ", token %" PRIu64

@@ -35,6 +35,11 @@ WEIR_API weir_status weir_bytes_copy(weir_bytes *out, const void *data, size_t s
 WEIR_API weir_status weir_names_copy(weir_names *out, const char *const *v, size_t n,
                                      weir_error *err);
 
+/* Writes 2 * size hex digits, in lower case, and a NUL. */
+WEIR_API void weir_hex_encode(const void *data, size_t size, char *out);
+/* 1: `text` is exactly 2 * size hex digits of either case, and `out` has their bytes; else 0. */
+WEIR_API int weir_hex_decode(const char *text, void *out, size_t size);
+
 /* Releases if present; absent and NULL are no-ops. */
 WEIR_API void weir_bytes_release(weir_bytes *bytes);
 WEIR_API void weir_names_release(weir_names *names);

@@ -16,6 +16,7 @@ extern "C" {
 
 #define WEIR_DIGEST_SIZE 32
 #define WEIR_UUID_SIZE 16
+#define WEIR_UUID_TEXT 37 /* of the text form, with its NUL */
 #define WEIR_INCARNATION_SIZE 16
 
 /* Bounds that the runtime checks before any connector I/O. */
@@ -26,6 +27,12 @@ extern "C" {
 #define WEIR_MAX_BATCH_ENTRIES 4096u           /* all entries of a commit batch */
 /* source positions carried in the cursor record */
 #define WEIR_MAX_CURSOR_POSITIONS (16u << 10)
+
+/* The text form of RFC 9562, 8-4-4-4-12 hex digits. Written in lower case; read in either, 0: it is no such text,
+ * and `out` is untouched. */
+WEIR_API void weir_uuid_format(const uint8_t uuid[WEIR_UUID_SIZE],
+                               char out[WEIR_UUID_TEXT]);
+WEIR_API int weir_uuid_parse(const char *text, uint8_t out[WEIR_UUID_SIZE]);
 
 /* Who writes: a sink of a deployment of a pipeline. Strings are NUL-terminated, borrowed. */
 typedef struct weir_namespace {

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <weir/bytes.h>
+#include <weir/cursor.h>
 #include <weir/error.h>
 #include <weir/fault.h>
 
@@ -135,18 +136,9 @@ uint64_t base_xxh3_final(const base_xxh3_stream *stream);
 void base_xxh3_done(base_xxh3_stream *stream);
 uint64_t base_xxh64(const void *data, size_t size, uint64_t seed);
 
-void base_hex_encode(const void *data, size_t size,
-                     char *out); /* 2 * size characters and a NUL */
-/* Exactly 2 * size hex digits of either case, and nothing behind them. */
-bool base_hex_decode(const char *text, void *out, size_t size);
-
 weir_status base_random(void *out, size_t size, weir_error *err); /* getrandom() */
 
-#define BASE_UUID_SIZE 16
-#define BASE_UUID_TEXT 37 /* with its NUL */
-weir_status base_uuid_new(uint8_t out[BASE_UUID_SIZE], weir_error *err); /* version 4 */
-void base_uuid_format(const uint8_t uuid[BASE_UUID_SIZE], char out[BASE_UUID_TEXT]);
-bool base_uuid_parse(const char *text, uint8_t out[BASE_UUID_SIZE]);
+weir_status base_uuid_new(uint8_t out[WEIR_UUID_SIZE], weir_error *err); /* version 4 */
 
 /* ---- time and threads
  * ----------------------------------------------------------------------- */

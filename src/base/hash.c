@@ -71,7 +71,7 @@ uint64_t base_xxh3(const void *data, size_t size, uint64_t seed) {
   return XXH3_64bits_withSeed(data, size, seed);
 }
 
-void base_hex_encode(const void *data, size_t size, char *out) {
+void weir_hex_encode(const void *data, size_t size, char *out) {
   static const char digits[] = "0123456789abcdef";
   const uint8_t *p = data;
   for (size_t i = 0; i < size; i++) {
@@ -88,12 +88,12 @@ static int hex_digit(char c) {
   return -1;
 }
 
-bool base_hex_decode(const char *text, void *out, size_t size) {
+int weir_hex_decode(const char *text, void *out, size_t size) {
   uint8_t *p = out;
   for (size_t i = 0; i < size; i++) {
     int high = hex_digit(text[2 * i]);
     int low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
-    if (low < 0) return false;
+    if (low < 0) return 0;
     p[i] = (uint8_t)(high << 4 | low);
   }
   return text[2 * size] == 0;
@@ -113,8 +113,8 @@ weir_status base_random(void *out, size_t size, weir_error *err) {
   return WEIR_OK;
 }
 
-weir_status base_uuid_new(uint8_t out[BASE_UUID_SIZE], weir_error *err) {
-  uint8_t uuid[BASE_UUID_SIZE];
+weir_status base_uuid_new(uint8_t out[WEIR_UUID_SIZE], weir_error *err) {
+  uint8_t uuid[WEIR_UUID_SIZE];
   BASE_TRY(base_random(uuid, sizeof(uuid), err));
   uuid[6] = (uint8_t)((uuid[6] & 0x0F) | 0x40); /* version 4, RFC 9562 section 5.4 */
   uuid[8] = (uint8_t)((uuid[8] & 0x3F) | 0x80); /* variant 10 */
@@ -125,29 +125,29 @@ weir_status base_uuid_new(uint8_t out[BASE_UUID_SIZE], weir_error *err) {
 /* Bytes in each of the five groups of the text form. */
 static const uint8_t uuid_groups[] = {4, 2, 2, 2, 6};
 
-void base_uuid_format(const uint8_t uuid[BASE_UUID_SIZE], char out[BASE_UUID_TEXT]) {
+void weir_uuid_format(const uint8_t uuid[WEIR_UUID_SIZE], char out[WEIR_UUID_TEXT]) {
   for (size_t i = 0; i < BASE_COUNT(uuid_groups); i++) {
     if (i) *out++ = '-';
-    base_hex_encode(uuid, uuid_groups[i], out);
+    weir_hex_encode(uuid, uuid_groups[i], out);
     out += 2 * uuid_groups[i];
     uuid += uuid_groups[i];
   }
 }
 
-bool base_uuid_parse(const char *text, uint8_t out[BASE_UUID_SIZE]) {
-  char digits[2 * BASE_UUID_SIZE + 1];
+int weir_uuid_parse(const char *text, uint8_t out[WEIR_UUID_SIZE]) {
+  char digits[2 * WEIR_UUID_SIZE + 1];
   size_t n = 0;
-  if (strlen(text) != BASE_UUID_TEXT - 1) return false;
-  for (size_t i = 0; i < BASE_UUID_TEXT - 1; i++) {
+  if (strlen(text) != WEIR_UUID_TEXT - 1) return 0;
+  for (size_t i = 0; i < WEIR_UUID_TEXT - 1; i++) {
     bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash != (text[i] == '-')) return false;
+    if (dash != (text[i] == '-')) return 0;
     if (!dash) digits[n++] = text[i];
   }
   digits[n] = 0;
-  uint8_t uuid[BASE_UUID_SIZE];
-  if (!base_hex_decode(digits, uuid, sizeof(uuid))) return false;
+  uint8_t uuid[WEIR_UUID_SIZE];
+  if (!weir_hex_decode(digits, uuid, sizeof(uuid))) return 0;
   memcpy(out, uuid, sizeof(uuid));
-  return true;
+  return 1;
 }
 
 weir_status base_xxh3_init(base_xxh3_stream *stream, weir_error *err) {

@@ -18,8 +18,8 @@ static bool may_replace(const weir_namespace *ns) {
 
 static weir_status refuse_replaced(const weir_namespace *ns, const char *owner,
                                    weir_error *err) {
-  char own[BASE_UUID_TEXT];
-  base_uuid_format(ns->deployment, own);
+  char own[WEIR_UUID_TEXT];
+  weir_uuid_format(ns->deployment, own);
   return weir_error_set(
       err, WEIR_E_CONFLICT, 0,
       "this is deployment %s, and deployment %s has replaced it at "
@@ -33,8 +33,8 @@ static weir_status refuse_replaced(const weir_namespace *ns, const char *owner,
 static weir_status refuse_other(const weir_namespace *ns, const char *owner,
                                 weir_error *err) {
   static const uint8_t none[WEIR_UUID_SIZE];
-  char own[BASE_UUID_TEXT];
-  base_uuid_format(ns->deployment, own);
+  char own[WEIR_UUID_TEXT];
+  weir_uuid_format(ns->deployment, own);
   if (is_own(ns, none))
     return weir_error_set(err, WEIR_E_CONFLICT, 0,
                           "the target belongs to deployment %s, and there is no state "
@@ -61,8 +61,8 @@ static bool was_replaced(const weir_namespace *ns, const uint8_t *deployments, s
 
 static weir_status refuse(const weir_namespace *ns, const uint8_t *deployments, size_t n,
                           weir_error *err) {
-  char owner[BASE_UUID_TEXT];
-  base_uuid_format(deployments + (n - 1) * WEIR_UUID_SIZE, owner);
+  char owner[WEIR_UUID_TEXT];
+  weir_uuid_format(deployments + (n - 1) * WEIR_UUID_SIZE, owner);
   return was_replaced(ns, deployments, n) ? refuse_replaced(ns, owner, err)
                                           : refuse_other(ns, owner, err);
 }

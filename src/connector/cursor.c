@@ -28,7 +28,7 @@ void weir_namespace_key(const weir_namespace *ns, char out[WEIR_NAMESPACE_KEY_SI
   out[0] = 0;
   if (status) return;
   memcpy(out, "weir-", 5);
-  base_hex_encode(digest, sizeof(digest), out + 5);
+  weir_hex_encode(digest, sizeof(digest), out + 5);
 }
 
 int weir_cursor_equal(const weir_cursor *a, const weir_cursor *b) {
@@ -41,7 +41,7 @@ enum { CURSOR_TEXT = 128 };
 static const char *cursor_text(const weir_cursor *cursor, char out[CURSOR_TEXT]) {
   char digest[2 * 6 + 1];
   if (!cursor->checkpoint) return "none";
-  base_hex_encode(cursor->digest, 6, digest);
+  weir_hex_encode(cursor->digest, 6, digest);
   snprintf(out, CURSOR_TEXT, "checkpoint %" PRIu64 ", token %" PRIu64 ", digest %s..",
            cursor->checkpoint, cursor->token, digest);
   return out;

@@ -33,7 +33,7 @@ void local_info(const struct stat *st, weir_object_info *out) {
 weir_status local_random(char out[LOCAL_NONCE_SIZE], weir_error *err) {
   uint8_t bytes[(LOCAL_NONCE_SIZE - 1) / 2];
   BASE_TRY(base_random(bytes, sizeof(bytes), err));
-  base_hex_encode(bytes, sizeof(bytes), out);
+  weir_hex_encode(bytes, sizeof(bytes), out);
   return WEIR_OK;
 }
 

@@ -336,7 +336,7 @@ weir_status weir_object_probe(weir_object_store *store, const weir_call *call,
   uint8_t nonce[8];
   char hex[2 * sizeof(nonce) + 1];
   BASE_TRY(base_random(nonce, sizeof(nonce), err));
-  base_hex_encode(nonce, sizeof(nonce), hex);
+  weir_hex_encode(nonce, sizeof(nonce), hex);
   char *key = base_format(err, "%sweir-probe-%s", prefix, hex);
   if (!key) return WEIR_E_NOMEM;
   const char *keys[] = {key};

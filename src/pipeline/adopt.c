@@ -313,7 +313,7 @@ static weir_status add_position(adopt *a, const char *lane, yyjson_val *value,
   uint8_t *bytes = base_calloc(size + 1, 1, err);
   if (!bytes) return WEIR_E_NOMEM;
   weir_status status = WEIR_OK;
-  if (!hex || yyjson_get_len(value) % 2 || !base_hex_decode(hex, bytes, size))
+  if (!hex || yyjson_get_len(value) % 2 || !weir_hex_decode(hex, bytes, size))
     status = weir_error_set(err, WEIR_E_CORRUPT, 0,
                             "the cursor record's position of source %s is not one", lane);
   if (!status) status = weir_bytes_copy(owner, bytes, size, err);

@@ -207,8 +207,8 @@ static weir_status refuse_lost_state(weir_pipeline *p, weir_error *err) {
   for (size_t k = 0; (list = pipe_round_cursors(round, k, &s)) && !status; k++) {
     for (size_t i = 0; i < list->n && !status; i++) {
       if (memcmp(list->v[i].deployment, p->deployment, WEIR_UUID_SIZE) == 0) continue;
-      char uuid[BASE_UUID_TEXT];
-      base_uuid_format(list->v[i].deployment, uuid);
+      char uuid[WEIR_UUID_TEXT];
+      weir_uuid_format(list->v[i].deployment, uuid);
       status = weir_error_set(
           err, WEIR_E_CONFLICT, 0,
           "%s: the target was written by deployment %s of pipeline %s up to checkpoint "

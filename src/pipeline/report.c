@@ -44,8 +44,8 @@ void pipeline_json_cursor(yyjson_mut_doc *doc, yyjson_mut_val *in,
 
 void pipeline_json_deployment(yyjson_mut_doc *doc, yyjson_mut_val *in,
                               const uint8_t *deployment) {
-  char uuid[BASE_UUID_TEXT];
-  base_uuid_format(deployment, uuid);
+  char uuid[WEIR_UUID_TEXT];
+  weir_uuid_format(deployment, uuid);
   yyjson_mut_obj_add_strcpy(doc, in, "deployment", uuid);
 }
 
@@ -65,7 +65,7 @@ static void add_position(yyjson_mut_doc *doc, yyjson_mut_val *in,
   } else {
     base_buf hex = {0};
     if (!base_buf_reserve(&hex, 2 * position->size + 1, NULL)) {
-      base_hex_encode(position->data, position->size, (char *)hex.data);
+      weir_hex_encode(position->data, position->size, (char *)hex.data);
       yyjson_mut_obj_add_strncpy(doc, in, "position", (const char *)hex.data,
                                  2 * position->size);
     }

@@ -77,7 +77,7 @@ static char *positions_json(const weir_pipeline *p) {
       status = base_buf_append_str(&buf, "null", NULL);
     } else if (!status) {
       char hex[WEIR_MAX_CURSOR_POSITIONS + 1];
-      base_hex_encode(lane->decided.data, lane->decided.size, hex);
+      weir_hex_encode(lane->decided.data, lane->decided.size, hex);
       status = base_buf_printf(&buf, NULL, "\"%s\"", hex);
     }
   }

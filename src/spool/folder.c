@@ -26,7 +26,7 @@ char *spool_folder_of(const char *folder, const weir_namespace *ns, weir_error *
 
 void spool_name_format(const weir_spool_id *id, char out[SPOOL_MAX_NAME]) {
   char hex[2 * WEIR_INCARNATION_SIZE + 1];
-  base_hex_encode(id->incarnation, sizeof(id->incarnation), hex);
+  weir_hex_encode(id->incarnation, sizeof(id->incarnation), hex);
   snprintf(out, SPOOL_MAX_NAME, "%" PRIu64 "-%" PRIu64 "-%s" SUFFIX, id->attempt,
            id->participant, hex);
 }
@@ -51,7 +51,7 @@ bool spool_name_parse(const char *name, weir_spool_id *out) {
   id.participant = strtoull(end + 1, &end, 10);
   if (*end != '-') return false;
   snprintf(hex, sizeof(hex), "%s", end + 1);
-  if (!base_hex_decode(hex, id.incarnation, sizeof(id.incarnation))) return false;
+  if (!weir_hex_decode(hex, id.incarnation, sizeof(id.incarnation))) return false;
   spool_name_format(&id, again);
   if (strcmp(again, name) != 0) return false;
   *out = id;

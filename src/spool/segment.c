@@ -33,7 +33,7 @@ void spool_file_header_put(const weir_namespace *ns, const weir_spool_id *id,
   memset(out, 0, SPOOL_FILE_HEADER);
   put_id(out, "WEIRSPL1", id);
   weir_namespace_key(ns, name);
-  base_hex_decode(name + strlen("weir-"), out + 40, 32);
+  weir_hex_decode(name + strlen("weir-"), out + 40, 32);
   *key = base_xxh3(out, 120, 0);
   put(out + 120, *key);
 }

@@ -246,7 +246,7 @@ static weir_status pg_read_lease(pg_store *store, bool lost, bool anew, uint64_t
 static weir_status pg_take(pg_store *store, bool anew, weir_error *err) {
   uint64_t token = 0, last = 0;
   bool lost = false;
-  uint8_t deployment[BASE_UUID_SIZE];
+  uint8_t deployment[WEIR_UUID_SIZE];
   char host[100] = {0}, owner[160];
   BASE_TRY(base_uuid_new(deployment, err));
   BASE_TRY(pg_lock_lease(store, &lost, err));

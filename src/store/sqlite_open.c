@@ -93,7 +93,7 @@ static weir_status open_check_format(sq_store *store, weir_error *err) {
 
 /* Schema, deployment and a lease that nobody has held yet. */
 static weir_status open_fill(sq_store *store, const char *pipeline, weir_error *err) {
-  uint8_t deployment[BASE_UUID_SIZE];
+  uint8_t deployment[WEIR_UUID_SIZE];
   BASE_TRY(base_uuid_new(deployment, err));
   BASE_TRY(sq_exec(store, "BEGIN IMMEDIATE", "BEGIN", err));
   BASE_TRY(sq_exec(store, open_schema, "making the tables", err));

@@ -211,7 +211,7 @@ static void test_the_digest_tells_lists_apart(void **state) {
   }
   /* Frozen: stored histories depend on it. */
   char hex[65];
-  base_hex_encode(digests[0], 32, hex);
+  weir_hex_encode(digests[0], 32, hex);
   assert_string_equal(hex,
                       "e731667b75820c7a25cb5fedaa8a474d17375414a31ab9efe89e822253742a1a");
 }

@@ -109,7 +109,7 @@ static void decode(char *text) {
   for (const char *p = text; *p; p++) {
     uint8_t byte = 0;
     char pair[3] = {p[0] == '%' ? p[1] : 0, p[0] == '%' && p[1] ? p[2] : 0, 0};
-    if (pair[0] && base_hex_decode(pair, &byte, 1) && byte) {
+    if (pair[0] && weir_hex_decode(pair, &byte, 1) && byte) {
       *out++ = (char)byte;
       p += 2;
     } else {

@@ -115,7 +115,7 @@ static weir_status make_request(attempt *a, weir_error *err) {
   request.n_headers = ask->n_headers;
   weir_status status = base_sha256(ask->body, ask->size, hash, err);
   if (status) goto out;
-  base_hex_encode(hash, sizeof(hash), hex);
+  weir_hex_encode(hash, sizeof(hash), hex);
   s3_time_text(base_clock_wall(), time);
   request.headers[request.n_headers++] = (s3_pair){"host", store->host};
   request.headers[request.n_headers++] = (s3_pair){"x-amz-date", time};

@@ -149,13 +149,13 @@ weir_status s3_sign(const s3_request *request, const s3_identity *who, const cha
   BASE_GOTO(status, canonical_request(request, headers, payload_hash,
                                       (const char *)names.data, &text, err));
   BASE_GOTO(status, base_sha256(text.data, text.size, hash, err));
-  base_hex_encode(hash, sizeof(hash), hex);
+  weir_hex_encode(hash, sizeof(hash), hex);
   base_buf_clear(&text);
   BASE_GOTO(status, base_buf_printf(&text, err, "AWS4-HMAC-SHA256\n%s\n%s\n%s", time,
                                     scope, hex));
   BASE_GOTO(status, signing_key(who, time, key, err));
   BASE_GOTO(status, hmac(key, sizeof(key), text.data, text.size, hash, err));
-  base_hex_encode(hash, sizeof(hash), hex);
+  weir_hex_encode(hash, sizeof(hash), hex);
   status = base_buf_printf(out, err,
                            "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, "
                            "Signature=%s",

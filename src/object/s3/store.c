@@ -189,7 +189,7 @@ static weir_status s3_put(void *state, const weir_call *call, const char *key,
   char nonce[S3_NONCE_SIZE];
   bool absent = options->flags & WEIR_OBJECT_IF_ABSENT, doubt = false;
   BASE_TRY(base_random(random, sizeof(random), err));
-  base_hex_encode(random, sizeof(random), nonce);
+  weir_hex_encode(random, sizeof(random), nonce);
   s3_ask ask = {.verb = "put",
                 .method = "PUT",
                 .key = key,
