@@ -4,6 +4,7 @@
  * "claim/PIPELINE/SINK/NUMBER"; the values are JSON.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -499,7 +500,9 @@ weir_status kafka_sink_verify(kafka_sink *sink, const weir_call *call,
                             .text = foreign.message};
     ask->found(ask->ctx, &finding);
   }
-  for (size_t i = 0; i < ledger.n_found && ask->cursor != NULL; i++)
+  bool told = ask->struct_size >= offsetof(weir_verify, cursor) + sizeof(ask->cursor) &&
+              ask->cursor != NULL;
+  for (size_t i = 0; i < ledger.n_found && told; i++)
     ask->cursor(ask->ctx, &ledger.found[i]);
   if (!ledger.missing) {
     out->cursor = ledger.cursor;

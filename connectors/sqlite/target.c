@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table, and weir's own beside it: weir_target (who this database is), weir_claim (whose it is), weir_cursor
  * (how far it is). */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -491,7 +492,9 @@ static weir_status tell_cursor(void *ctx, const weir_found_cursor *cursor,
                                weir_error *err) {
   const weir_verify *ask = ctx;
   (void)err;
-  if (ask->cursor) ask->cursor(ask->ctx, cursor);
+  if (ask->struct_size >= offsetof(weir_verify, cursor) + sizeof(ask->cursor) &&
+      ask->cursor)
+    ask->cursor(ask->ctx, cursor);
   return WEIR_OK;
 }
 
