@@ -121,6 +121,14 @@ weir_status kafka_settings_read(const weir_options *options, kafka_settings *out
   return WEIR_OK;
 }
 
+/* As librdkafka reads it, which took the value before. */
+int64_t kafka_settings_int(const kafka_settings *settings, const char *key,
+                           int64_t otherwise) {
+  for (size_t i = 0; i < settings->n; i++)
+    if (strcmp(settings->keys[i], key) == 0) return strtoll(settings->values[i], NULL, 0);
+  return otherwise;
+}
+
 /* ---- callbacks ---- */
 
 /* On any thread of librdkafka. Its errors are mostly of one broker, with which it deals itself. */
@@ -212,11 +220,37 @@ static bool is_passing(rd_kafka_resp_err_t code) {
   }
 }
 
+/* What to do about it; "" when the words of librdkafka must do. */
+const char *kafka_advice(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+      return "; give this user the rights on that topic that docs/kafka.md lists";
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+      return "; give this user WRITE and DESCRIBE on that transactional id";
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+      return "; give this user the rights on the cluster that docs/kafka.md lists";
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+      return "; transaction.timeout.ms is above transaction.max.timeout.ms of the "
+             "brokers: lower the one in option config, or raise the other";
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
+      return "; the brokers have forgotten this producer, which was idle for longer than "
+             "their transactional.id.expiration.ms";
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return "; raise max.message.bytes of that topic";
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+      return "; the brokers do not take the user or password of option config";
+    default:
+      return "";
+  }
+}
+
 weir_status kafka_error(const kafka_client *client, rd_kafka_resp_err_t code,
                         const char *what, weir_error *err) {
   bool more = client->last_error[0] != '\0';
   weir_error_set(err, WEIR_E_IO, is_passing(code) ? WEIR_ERR_RETRIABLE : 0,
-                 "%s: %s%s%s%s", what, rd_kafka_err2str(code),
+                 "%s: %s%s%s%s%s", what, rd_kafka_err2str(code), kafka_advice(code),
                  more ? " (the last error of a broker: " : "",
                  more ? client->last_error : "", more ? ")" : "");
   if (err != NULL) err->vendor_code = code;

@@ -22,6 +22,9 @@ typedef struct kafka_pair {
 /* Known keys, values that librdkafka takes, none that weir sets itself. */
 weir_status kafka_settings_read(const weir_options *options, kafka_settings *out,
                                 weir_error *err);
+/* A number of option config; `otherwise` when it is not there. */
+int64_t kafka_settings_int(const kafka_settings *settings, const char *key,
+                           int64_t otherwise);
 void kafka_settings_done(kafka_settings *settings); /* zeroed is fine */
 
 /* What librdkafka's callbacks get; it must stay where it is while the handle lives. */
@@ -39,7 +42,9 @@ weir_status kafka_client_open(kafka_client *client, const kafka_settings *settin
                               rd_kafka_type_t type, const kafka_pair *fixed,
                               weir_error *err);
 void kafka_client_close(kafka_client *client); /* without a handle a no-op */
-/* An error of librdkafka as weir's: "what: text", retriable where another try may help. */
+/* "; what to do" about an error, or "". */
+const char *kafka_advice(rd_kafka_resp_err_t code);
+/* An error of librdkafka as weir's: "what: text; what to do", retriable where another try may help. */
 weir_status kafka_error(const kafka_client *client, rd_kafka_resp_err_t code,
                         const char *what, weir_error *err);
 

@@ -164,6 +164,13 @@ static weir_status take_record(kafka_ledger *l, const weir_namespace *ns,
   return status;
 }
 
+static weir_status failed_at(const kafka_client *client, rd_kafka_resp_err_t code,
+                             const char *doing, const char *topic, weir_error *err) {
+  char what[320];
+  snprintf(what, sizeof(what), "%s %s", doing, topic);
+  return kafka_error(client, code, what, err);
+}
+
 /* Number of partitions; 0: there is no such topic. */
 static weir_status count_partitions(kafka_client *client, const char *name,
                                     const weir_call *call, int *out, weir_error *err) {
@@ -183,7 +190,7 @@ static weir_status count_partitions(kafka_client *client, const char *name,
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR ||
       code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     return WEIR_OK;
-  return kafka_error(client, code, "no usable answer", err);
+  return failed_at(client, code, "looking at topic", name, err);
 }
 
 /* The end of all that is there, open transactions included: a consumer that reads committed messages alone, like
@@ -206,7 +213,7 @@ static weir_status find_end(const kafka_sink *sink, const char *topic,
              code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
              code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR && !*missing)
-    status = kafka_error(&client, code, "reading the cursor topic", err);
+    status = failed_at(&client, code, "reading cursor topic", topic, err);
   kafka_client_close(&client);
   return status;
 }
@@ -231,7 +238,8 @@ static weir_status scan(kafka_client *client, const weir_namespace *ns, int64_t 
       status = take_record(l, ns, m, err);
       over = m->offset + 1 >= end;
     } else if (m->rkt != NULL) {
-      status = kafka_error(client, m->err, "reading the cursor topic", err);
+      status = failed_at(client, m->err, "reading cursor topic",
+                         rd_kafka_topic_name(m->rkt), err);
     } else {
       status = weir_call_check(call, "reading the cursor topic", err);
     }
@@ -273,7 +281,7 @@ weir_status kafka_ledger_read(const kafka_sink *sink, const weir_namespace *ns, 
   rd_kafka_resp_err_t code = rd_kafka_assign(client.rk, list);
   rd_kafka_topic_partition_list_destroy(list);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR && status == WEIR_OK)
-    status = kafka_error(&client, code, "reading the cursor topic", err);
+    status = failed_at(&client, code, "reading cursor topic", topic, err);
   /* What it had to wait for may have been followed by more of the same owner: the end is taken again. */
   for (bool waited = true; waited && end > before && status == WEIR_OK;) {
     waited = false;
@@ -292,12 +300,12 @@ weir_status kafka_ledger_read(const kafka_sink *sink, const weir_namespace *ns, 
   return WEIR_OK;
 }
 
-weir_status kafka_ledger_need(const kafka_sink *sink, const weir_namespace *ns,
+weir_status kafka_ledger_need(const kafka_sink *sink, const weir_namespace *ns, bool sure,
                               const weir_call *call, kafka_ledger *out, weir_error *err) {
   kafka_ledger ledger = {0};
   char name[250];
   KAFKA_TRY(kafka_sink_name(sink, ns, name, err));
-  KAFKA_TRY(kafka_ledger_read(sink, ns, true, call, &ledger, err));
+  KAFKA_TRY(kafka_ledger_read(sink, ns, sure, call, &ledger, err));
   if (ledger.missing)
     return weir_error_set(err, WEIR_E_IO, WEIR_ERR_RETRIABLE,
                           "the brokers do not know cursor topic %s, which was there",
@@ -424,8 +432,8 @@ static weir_status add_claim(const kafka_sink *sink, kafka_client *client,
   kafka_ledger ledger = {0};
   int32_t due = 0;
   char *value = NULL, key[300];
-  KAFKA_TRY(kafka_producer_init(client, call, err));
-  weir_status status = kafka_ledger_need(sink, ns, call, &ledger, err);
+  KAFKA_TRY(kafka_producer_init(sink, ns, client, call, err));
+  weir_status status = kafka_ledger_need(sink, ns, true, call, &ledger, err);
   if (status == WEIR_OK)
     status = weir_claim_start(ns, ledger.claims, ledger.n_claims, &due, err);
   size_t number = ledger.n_claims + 1;

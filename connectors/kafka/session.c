@@ -14,6 +14,8 @@
 #define NS_PER_MS INT64_C(1000000)
 #define SLICE_MS 50
 #define CLOSE_MS 2000
+#define PADDING \
+  (2 * WEIR_MAX_CURSOR_POSITIONS) /* each character of them may be escaped */
 
 typedef struct session {
   kafka_client client; /* first: librdkafka's opaque is it, and so this */
@@ -23,6 +25,8 @@ typedef struct session {
   rd_kafka_topic_t *topic, *cursor_topic;
   weir_cursor at; /* as read since take_over, or committed */
   bool known, in_txn;
+  size_t room;               /* that the positions in the next cursor's record may need */
+  char padding[PADDING + 1]; /* text that compresses no better than positions do */
   weir_error refused; /* the first message that a broker did not take; code 0: none */
 } session;
 
@@ -49,9 +53,11 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
     weir_error_at(&s->refused, WEIR_E_BAD_DATA, row, -1);
     return;
   }
-  kafka_error(&s->client, message->err,
-              row >= 0 ? "a message was not taken" : "the cursor's record was not taken",
-              &s->refused);
+  char what[320];
+  snprintf(what, sizeof(what), "%s topic %s does not take",
+           row >= 0 ? "a message that" : "the cursor's record, which",
+           rd_kafka_topic_name(message->rkt));
+  kafka_error(&s->client, message->err, what, &s->refused);
 }
 
 weir_status kafka_producer_open(const kafka_sink *sink, const weir_namespace *ns,
@@ -80,9 +86,11 @@ weir_status kafka_txn_error(const kafka_client *client, rd_kafka_error_t *error,
       rd_kafka_error_is_retriable(error) || rd_kafka_error_txn_requires_abort(error)
           ? WEIR_ERR_RETRIABLE
           : 0;
-  weir_error_set(err, fenced ? WEIR_E_FENCED : WEIR_E_IO, flags, "%s: %s%s%s", what,
-                 rd_kafka_error_string(error), client->last_error[0] ? "; " : "",
-                 client->last_error);
+  bool more = client->last_error[0] != '\0';
+  weir_error_set(err, fenced ? WEIR_E_FENCED : WEIR_E_IO, flags, "%s: %s%s%s%s%s", what,
+                 rd_kafka_error_string(error), kafka_advice(code),
+                 more ? " (the last error of a broker: " : "",
+                 more ? client->last_error : "", more ? ")" : "");
   if (err != NULL) err->vendor_code = code;
   rd_kafka_error_destroy(error);
   return fenced ? WEIR_E_FENCED : WEIR_E_IO;
@@ -103,12 +111,15 @@ static rd_kafka_error_t *insist(rd_kafka_t *rk, const weir_call *call,
   }
 }
 
-weir_status kafka_producer_init(kafka_client *client, const weir_call *call,
+weir_status kafka_producer_init(const kafka_sink *sink, const weir_namespace *ns,
+                                kafka_client *client, const weir_call *call,
                                 weir_error *err) {
+  char id[250], what[320];
   rd_kafka_error_t *error = insist(client->rk, call, rd_kafka_init_transactions);
-  return error == NULL
-             ? WEIR_OK
-             : kafka_txn_error(client, error, "beginning as the only producer", err);
+  if (error == NULL) return WEIR_OK;
+  KAFKA_TRY(kafka_sink_name(sink, ns, id, err));
+  snprintf(what, sizeof(what), "becoming the only producer of transactional id %s", id);
+  return kafka_txn_error(client, error, what, err);
 }
 
 /* ---- life --------------------------------------------------------------------------------------- */
@@ -137,6 +148,16 @@ static weir_status open_topics(session *s, const weir_call *call, weir_error *er
   return WEIR_OK;
 }
 
+static weir_status make_padding(session *s, weir_error *err) {
+  static const char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+  const weir_host *host = s->place->host;
+  KAFKA_TRY(host->random(host->ctx, s->padding, PADDING, err));
+  for (size_t i = 0; i < PADDING; i++) s->padding[i] = digits[s->padding[i] & 63];
+  s->room = PADDING;
+  return WEIR_OK;
+}
+
 weir_status kafka_session_open(void *config, const weir_call *call,
                                const weir_txn_place *place, void **out, weir_error *err) {
   session *s = calloc(1, sizeof(*s));
@@ -148,6 +169,7 @@ weir_status kafka_session_open(void *config, const weir_call *call,
   if (status == WEIR_OK)
     status = kafka_producer_open(s->sink, place->ns, &s->client, err);
   if (status == WEIR_OK) status = open_topics(s, call, err);
+  if (status == WEIR_OK) status = make_padding(s, err);
   if (status != WEIR_OK) {
     failed(s, status, err);
     kafka_session_close(s, call);
@@ -189,7 +211,8 @@ static weir_status check_claim(session *s, bool sure, const weir_call *call,
 weir_status kafka_session_take_over(void *state, const weir_call *call, weir_error *err) {
   session *s = state;
   weir_status status = check_claim(s, false, call, err);
-  if (status == WEIR_OK) status = kafka_producer_init(&s->client, call, err);
+  if (status == WEIR_OK)
+    status = kafka_producer_init(s->sink, s->place->ns, &s->client, call, err);
   if (status == WEIR_OK) status = check_claim(s, true, call, err);
   return status == WEIR_OK ? status : failed(s, status, err);
 }
@@ -198,7 +221,10 @@ weir_status kafka_session_read_cursor(void *state, const weir_call *call,
                                       weir_cursor *out, weir_error *err) {
   session *s = state;
   kafka_ledger ledger = {0};
-  weir_status status = kafka_ledger_need(s->sink, s->place->ns, call, &ledger, err);
+  /* An open transaction of one's own would be waited for in vain. It has fenced every older producer, so that none of
+   * theirs can land any more; a newer one has fenced this, whose commit then fails. */
+  bool sure = !s->in_txn;
+  weir_status status = kafka_ledger_need(s->sink, s->place->ns, sure, call, &ledger, err);
   if (status == WEIR_OK) {
     s->at = ledger.cursor;
     s->known = true;
@@ -248,41 +274,50 @@ static weir_status is_refused(const session *s, weir_error *err) {
   return s->refused.code;
 }
 
-/* Waits for room in the producer's queue. row < 0: the cursor's record. */
+/* One try. Takes *headers when it succeeds. */
+static rd_kafka_resp_err_t try_produce(session *s, rd_kafka_topic_t *topic,
+                                       int32_t partition, const kafka_value *m,
+                                       rd_kafka_headers_t *headers) {
+  void *value = (void *)(uintptr_t)m->value, *opaque = (void *)(intptr_t)(m->row + 1);
+  if (headers != NULL)
+    return rd_kafka_producev(
+        s->client.rk, RD_KAFKA_V_RKT(topic), RD_KAFKA_V_PARTITION(partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(value, m->size),
+        RD_KAFKA_V_KEY(m->key, m->key_size), RD_KAFKA_V_OPAQUE(opaque),
+        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+  int sent = rd_kafka_produce(topic, partition, RD_KAFKA_MSG_F_COPY, value, m->size,
+                              m->key, m->key_size, opaque);
+  return sent == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR : rd_kafka_last_error();
+}
+
+/* Waits for room in the producer's queue. Row -1: the cursor's record. */
 static weir_status produce(session *s, rd_kafka_topic_t *topic, int32_t partition,
-                           const kafka_value *message, int64_t row, const weir_call *call,
-                           weir_error *err) {
+                           const kafka_value *m, const weir_call *call, weir_error *err) {
+  rd_kafka_headers_t *headers = m->row >= 0 ? kafka_values_headers(s->values, m) : NULL;
+  weir_status status = WEIR_OK;
   for (;;) {
-    int sent = rd_kafka_produce(
-        topic, partition, RD_KAFKA_MSG_F_COPY, (void *)(uintptr_t)message->value,
-        message->size, message->key, message->key_size, (void *)(intptr_t)(row + 1));
-    rd_kafka_resp_err_t code = sent == 0 ? 0 : rd_kafka_last_error();
-    if (sent == 0) return WEIR_OK;
-    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && row >= 0) {
-      weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                     "row %" PRId64
-                     " of a batch: its message of %zu bytes is larger than "
-                     "the client takes; set message.max.bytes in option config, and "
-                     "max.message.bytes of the topic",
-                     row, message->size + message->key_size);
-      return weir_error_at(err, WEIR_E_BAD_DATA, row, -1);
-    }
+    rd_kafka_resp_err_t code = try_produce(s, topic, partition, m, headers);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return WEIR_OK;
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
-      return kafka_error(&s->client, code, "producing", err);
-    KAFKA_TRY(weir_call_check(call, "waiting for the brokers to take messages", err));
-    rd_kafka_poll(s->client.rk, SLICE_MS);
-    KAFKA_TRY(is_refused(s, err));
+      status = kafka_error(&s->client, code, "producing", err);
+    if (status == WEIR_OK)
+      status = weir_call_check(call, "waiting for the brokers to take messages", err);
+    if (status == WEIR_OK) rd_kafka_poll(s->client.rk, SLICE_MS);
+    if (status == WEIR_OK) status = is_refused(s, err);
+    if (status != WEIR_OK) break;
   }
+  if (headers != NULL) rd_kafka_headers_destroy(headers);
+  return status;
 }
 
 weir_status kafka_session_apply(void *state, const weir_call *call, weir_batch *batch,
                                 weir_error *err) {
   session *s = state;
   const kafka_value *values = NULL;
-  int64_t n = weir_batch_rows(batch);
-  weir_status status = kafka_values_encode(s->values, batch, &values, err);
+  int64_t n = 0;
+  weir_status status = kafka_values_encode(s->values, batch, &values, &n, err);
   for (int64_t i = 0; i < n && status == WEIR_OK; i++)
-    status = produce(s, s->topic, RD_KAFKA_PARTITION_UA, &values[i], i, call, err);
+    status = produce(s, s->topic, RD_KAFKA_PARTITION_UA, &values[i], call, err);
   rd_kafka_poll(s->client.rk, 0);
   if (status == WEIR_OK) status = is_refused(s, err);
   return status == WEIR_OK ? status : failed(s, status, err);
@@ -294,8 +329,8 @@ static weir_status write_cursor(session *s, const weir_cursor *cursor,
   char key[WEIR_NAMESPACE_KEY_SIZE], *value = NULL;
   KAFKA_TRY(kafka_cursor_record(s->place->ns, cursor, positions, key, &value, err));
   kafka_value message = {(const uint8_t *)key, (const uint8_t *)value, strlen(key),
-                         strlen(value)};
-  weir_status status = produce(s, s->cursor_topic, 0, &message, -1, call, err);
+                         strlen(value), -1};
+  weir_status status = produce(s, s->cursor_topic, 0, &message, call, err);
   free(value);
   return status;
 }
@@ -313,8 +348,8 @@ static weir_status flush(session *s, const weir_call *call, weir_error *err) {
   return is_refused(s, err);
 }
 
-/* The predecessor's record once more: that shows the transaction alive, and the cursor topic taking records of
- * this size by this user, before anything is decided. */
+/* The predecessor's record once more, with room for the positions of the next: that shows the transaction alive, and
+ * the cursor topic taking records of this size by this user, before anything is decided. */
 static weir_status prepare(session *s, const weir_cursor *predecessor,
                            const weir_call *call, weir_error *err) {
   if (!s->known || !weir_cursor_equal(&s->at, predecessor))
@@ -322,7 +357,7 @@ static weir_status prepare(session *s, const weir_cursor *predecessor,
                           "the cursor is at attempt %" PRIu64 " and not at %" PRIu64
                           "; somebody else delivers here under this state",
                           s->at.checkpoint, predecessor->checkpoint);
-  KAFKA_TRY(write_cursor(s, predecessor, NULL, call, err));
+  KAFKA_TRY(write_cursor(s, predecessor, s->padding + PADDING - s->room, call, err));
   return flush(s, call, err);
 }
 
@@ -350,6 +385,8 @@ weir_status kafka_session_commit(void *state, const weir_call *call,
     if (err != NULL) err->flags = undone ? WEIR_ERR_RETRIABLE : WEIR_ERR_IN_DOUBT;
     return failed(s, status, err);
   }
+  size_t positions = c->positions != NULL ? strlen(c->positions) : 0;
+  s->room = 2 * positions + 1024 < PADDING ? 2 * positions + 1024 : PADDING;
   s->in_txn = false;
   s->at = c->cursor;
   return WEIR_OK;

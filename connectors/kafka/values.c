@@ -1,90 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows to messages. A value is the row as JSON (<weir/ndjson.h>), or with format raw the bytes of its one column. A key
- * of one column is its text or bytes, or of another type its value in JSON; of several columns it is a JSON object.
+ * Rows to messages. A key of one column is its text or bytes, or of another type its value in JSON; of several columns
+ * it is a JSON object. The value is written by the codec of option format, from all columns but `_op` and the headers;
+ * with format raw from the one that is left beside the key's.
  */
+#include <inttypes.h>
 #include <nanoarrow/nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/ndjson.h>
 
 #include "sink.h"
 
-/* Texts of columns, one a row. */
+/* What a record has beside key, value and headers: lengths, timestamp and offset of at most 36 bytes in message format
+ * 2 (Kafka protocol, "Record"), rounded up. */
+#define RECORD_BYTES 64
+
+/* Some of the columns, and what writes them. */
 typedef struct encoded {
-  weir_schema *schema; /* of the columns */
-  int64_t *columns;    /* of the batch */
+  weir_schema *schema;
+  int64_t *columns; /* of the batch */
   int64_t n;
-  weir_ndjson_encoder *json; /* NULL: one column of text or bytes, as they are */
+  const kafka_codec *codec;
+  void *state;
+  weir_batch *held; /* whose bytes the parts point to */
+  kafka_part *parts;
 } encoded;
 
 struct kafka_values {
+  const kafka_sink *sink;
   weir_schema *schema;
   encoded key, value;
-  bool has_key;
-  int64_t op; /* column `_op`; -1: none */
+  kafka_headers *headers; /* NULL: none */
+  int64_t op;             /* column `_op`; -1: none */
   kafka_value *rows;
   int64_t room;
-  uint8_t *keys, *texts; /* of the batch under way */
-  weir_batch *held[2];   /* whose bytes rows point to */
 };
 
 static weir_status no_memory(weir_error *err) {
   return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for messages");
 }
 
-static bool is_plain(const struct ArrowSchema *column) {
-  return strcmp(column->format, "u") == 0 || strcmp(column->format, "z") == 0;
-}
-
 /* ---- making ------------------------------------------------------------------------------------- */
 
-static weir_status encoded_new(weir_schema *schema, encoded *e, bool plain,
-                               weir_error *err) {
-  KAFKA_TRY(weir_schema_select(schema, e->columns, e->n, &e->schema, err));
-  if (plain && e->n == 1 && is_plain(weir_schema_arrow(e->schema)->children[0]))
-    return WEIR_OK;
-  return weir_ndjson_encoder_new(e->schema, &e->json, err);
+static weir_status find_column(const struct ArrowSchema *in, const char *option,
+                               const char *name, int64_t *out, weir_error *err) {
+  for (*out = 0; *out < in->n_children; (*out)++)
+    if (strcmp(in->children[*out]->name, name) == 0) return WEIR_OK;
+  return weir_error_set(err, WEIR_E_SCHEMA, 0,
+                        "option %s: there is no column '%s' among those that come in",
+                        option, name);
 }
 
-static weir_status find_key(const kafka_sink *sink, const struct ArrowSchema *in,
-                            encoded *e, weir_error *err) {
-  for (size_t k = 0; k < sink->n_key; k++) {
-    int64_t i = 0;
-    while (i < in->n_children && strcmp(in->children[i]->name, sink->key[k]) != 0) i++;
-    if (i == in->n_children)
-      return weir_error_set(
-          err, WEIR_E_SCHEMA, 0,
-          "option key: there is no column '%s' among those that come in", sink->key[k]);
-    e->columns[e->n++] = i;
+static bool is_key(const kafka_values *v, int64_t column) {
+  for (int64_t k = 0; k < v->key.n; k++)
+    if (v->key.columns[k] == column) return true;
+  return false;
+}
+
+static void choose_columns(kafka_values *v, const struct ArrowSchema *in, int64_t headers,
+                           bool without_key) {
+  v->value.n = 0;
+  for (int64_t i = 0; i < in->n_children; i++)
+    if (i != v->op && i != headers && !(without_key && is_key(v, i)))
+      v->value.columns[v->value.n++] = i;
+}
+
+static weir_status find_columns(kafka_values *v, weir_error *err) {
+  const kafka_sink *sink = v->sink;
+  const struct ArrowSchema *in = weir_schema_arrow(v->schema);
+  int64_t headers = -1, last = in->n_children - 1;
+  v->op = sink->upsert && last >= 0 && strcmp(in->children[last]->name, "_op") == 0 ? last
+                                                                                    : -1;
+  v->key.columns = calloc(sink->n_key + 1, sizeof(int64_t));
+  v->value.columns = calloc((size_t)in->n_children + 1, sizeof(int64_t));
+  if (v->key.columns == NULL || v->value.columns == NULL) return no_memory(err);
+  for (size_t k = 0; k < sink->n_key; k++)
+    KAFKA_TRY(find_column(in, "key", sink->key[k], &v->key.columns[v->key.n++], err));
+  if (sink->headers != NULL) {
+    KAFKA_TRY(find_column(in, "headers", sink->headers, &headers, err));
+    KAFKA_TRY(kafka_headers_new(v->schema, headers, &v->headers, err));
   }
-  return WEIR_OK;
+  choose_columns(v, in, headers, false);
+  if (sink->codec != &kafka_plain) return WEIR_OK;
+  if (v->value.n > 1) choose_columns(v, in, headers, true);
+  if (v->value.n == 1 && kafka_is_plain(in->children[v->value.columns[0]]))
+    return WEIR_OK;
+  return weir_error_set(err, WEIR_E_SCHEMA, 0,
+                        "format raw takes one column of utf8 or binary beside those of "
+                        "key and headers, and %lld come in",
+                        (long long)v->value.n);
+}
+
+static weir_status encoded_open(encoded *e, weir_schema *schema, const kafka_codec *codec,
+                                weir_error *err) {
+  KAFKA_TRY(weir_schema_select(schema, e->columns, e->n, &e->schema, err));
+  e->codec = codec;
+  return codec->open(e->schema, &e->state, err);
+}
+
+static weir_status open_key(kafka_values *v, weir_error *err) {
+  const struct ArrowSchema *in = weir_schema_arrow(v->schema);
+  bool one = v->key.n == 1;
+  if (v->key.n == 0) return WEIR_OK;
+  bool plain = one && kafka_is_plain(in->children[v->key.columns[0]]);
+  return encoded_open(&v->key, v->schema,
+                      plain ? &kafka_plain
+                      : one ? &kafka_bare
+                            : &kafka_json,
+                      err);
 }
 
 weir_status kafka_values_new(const kafka_sink *sink, weir_schema *schema,
                              kafka_values **out, weir_error *err) {
-  const struct ArrowSchema *in = weir_schema_arrow(schema);
   kafka_values *v = calloc(1, sizeof(*v));
   if (v == NULL) return no_memory(err);
+  v->sink = sink;
   v->schema = weir_schema_ref(schema);
-  v->op = sink->upsert && in->n_children > 0 &&
-                  strcmp(in->children[in->n_children - 1]->name, "_op") == 0
-              ? in->n_children - 1
-              : -1;
-  v->has_key = sink->n_key > 0;
-  v->key.columns = calloc(sink->n_key + 1, sizeof(int64_t));
-  v->value.columns = calloc((size_t)in->n_children + 1, sizeof(int64_t));
-  weir_status status = v->key.columns && v->value.columns ? WEIR_OK : no_memory(err);
-  if (status == WEIR_OK) status = find_key(sink, in, &v->key, err);
-  for (int64_t i = 0; i < in->n_children && status == WEIR_OK; i++)
-    if (i != v->op) v->value.columns[v->value.n++] = i;
-  if (status == WEIR_OK && sink->raw && (v->value.n != 1 || !is_plain(in->children[0])))
-    status = weir_error_set(err, WEIR_E_SCHEMA, 0,
-                            "format raw takes one column of utf8 or binary, and "
-                            "%lld columns come in",
-                            (long long)v->value.n);
-  if (status == WEIR_OK && v->has_key) status = encoded_new(schema, &v->key, true, err);
-  if (status == WEIR_OK) status = encoded_new(schema, &v->value, sink->raw, err);
+  weir_status status = find_columns(v, err);
+  if (status == WEIR_OK) status = open_key(v, err);
+  if (status == WEIR_OK) status = encoded_open(&v->value, schema, sink->codec, err);
   if (status != WEIR_OK) {
     kafka_values_free(v);
     return status;
@@ -102,26 +136,18 @@ weir_status kafka_values_check(const kafka_sink *sink, weir_schema *input,
 }
 
 static void encoded_done(encoded *e) {
-  weir_ndjson_encoder_free(e->json);
+  if (e->state != NULL) e->codec->close(e->state);
+  weir_batch_unref(e->held);
   weir_schema_unref(e->schema);
   free(e->columns);
-}
-
-static void forget(kafka_values *v) {
-  for (int i = 0; i < 2; i++) {
-    weir_batch_unref(v->held[i]);
-    v->held[i] = NULL;
-  }
-  free(v->keys);
-  free(v->texts);
-  v->keys = v->texts = NULL;
+  free(e->parts);
 }
 
 void kafka_values_free(kafka_values *v) {
   if (v == NULL) return;
-  forget(v);
   encoded_done(&v->key);
   encoded_done(&v->value);
+  kafka_headers_free(v->headers);
   weir_schema_unref(v->schema);
   free(v->rows);
   free(v);
@@ -129,81 +155,23 @@ void kafka_values_free(kafka_values *v) {
 
 /* ---- encoding ----------------------------------------------------------------------------------- */
 
-typedef struct part {
-  const uint8_t *data;
-  size_t size;
-} part;
-
-static void put(kafka_value *row, bool key, part p) {
-  if (key) {
-    row->key = p.data;
-    row->key_size = p.size;
-  } else {
-    row->value = p.data;
-    row->size = p.size;
-  }
+static weir_status make_room(kafka_values *v, int64_t n, weir_error *err) {
+  if (n <= v->room) return WEIR_OK;
+  free(v->rows);
+  free(v->key.parts);
+  free(v->value.parts);
+  v->rows = calloc((size_t)n, sizeof(*v->rows));
+  v->key.parts = calloc((size_t)n, sizeof(*v->key.parts));
+  v->value.parts = calloc((size_t)n, sizeof(*v->value.parts));
+  v->room = v->rows && v->key.parts && v->value.parts ? n : 0;
+  return v->room > 0 ? WEIR_OK : no_memory(err);
 }
 
-static weir_status put_plain(kafka_values *v, const encoded *e, const weir_batch *batch,
-                             bool key, weir_error *err) {
-  struct ArrowArrayView view = {0};
-  const struct ArrowSchema *schema = weir_schema_arrow(e->schema);
-  int64_t n = weir_batch_rows(batch);
-  ArrowErrorCode code = ArrowArrayViewInitFromSchema(&view, schema, NULL);
-  if (code == NANOARROW_OK)
-    code = ArrowArrayViewSetArray(&view, weir_batch_array(batch), NULL);
-  for (int64_t i = 0; i < n && code == NANOARROW_OK; i++) {
-    const struct ArrowArrayView *column = view.children[0];
-    part p = {0};
-    if (!ArrowArrayViewIsNull(column, i)) {
-      struct ArrowBufferView bytes = ArrowArrayViewGetBytesUnsafe(column, i);
-      p = (part){bytes.data.as_uint8, (size_t)bytes.size_bytes};
-      if (p.data == NULL) p.data = (const uint8_t *)"";
-    }
-    put(&v->rows[i], key, p);
-  }
-  ArrowArrayViewReset(&view);
-  return code == NANOARROW_OK ? WEIR_OK : no_memory(err);
-}
-
-/* A line of JSON a row; of one key column the value within `{"name":value}`. */
-static weir_status put_json(kafka_values *v, encoded *e, const weir_batch *batch,
-                            bool key, weir_error *err) {
-  const uint8_t *data = NULL;
-  size_t size = 0, head = 0, tail = 0;
-  KAFKA_TRY(weir_ndjson_encoder_write(e->json, batch, &data, &size, err));
-  uint8_t *copy = malloc(size + 1);
-  if (copy == NULL) return no_memory(err);
-  memcpy(copy, data, size);
-  *(key ? &v->keys : &v->texts) = copy;
-  const uint8_t *p = copy, *end = copy + size;
-  if (key && e->n == 1) {
-    /* the name is the same in each row, and ends before the first ':' outside of its quotes */
-    bool quoted = false;
-    for (head = 1; p + head < end && (quoted || p[head] != ':'); head++) {
-      if (p[head] == '\\')
-        head++;
-      else if (p[head] == '"')
-        quoted = !quoted;
-    }
-    head++;
-    tail = 1;
-  }
-  for (int64_t i = 0; p < end; i++) {
-    const uint8_t *line_end = memchr(p, '\n', (size_t)(end - p));
-    put(&v->rows[i], key, (part){p + head, (size_t)(line_end - p) - head - tail});
-    p = line_end + 1;
-  }
-  return WEIR_OK;
-}
-
-static weir_status put_part(kafka_values *v, encoded *e, weir_batch *batch, bool key,
-                            weir_error *err) {
-  weir_batch *part_of = NULL;
-  KAFKA_TRY(weir_batch_select(batch, e->schema, e->columns, &part_of, err));
-  v->held[key] = part_of;
-  if (e->json == NULL) return put_plain(v, e, part_of, key, err);
-  weir_status status = put_json(v, e, part_of, key, err);
+static weir_status encode(encoded *e, weir_batch *batch, int64_t *n, weir_error *err) {
+  weir_batch_unref(e->held);
+  e->held = NULL;
+  KAFKA_TRY(weir_batch_select(batch, e->schema, e->columns, &e->held, err));
+  weir_status status = e->codec->write(e->state, e->held, e->parts, n, err);
   if (status != WEIR_OK && err != NULL && err->column >= 0)
     err->column = (int32_t)e->columns[err->column];
   return status;
@@ -226,33 +194,61 @@ static weir_status mind_changes(kafka_values *v, const weir_batch *batch,
       bad = i;
       column = (int32_t)v->key.columns[k];
     }
-    if (v->op >= 0 && !ArrowArrayViewIsNull(view.children[v->op], i))
+    if (!ArrowArrayViewIsNull(view.children[v->op], i))
       op = ArrowArrayViewGetBytesUnsafe(view.children[v->op], i);
-    if (op.size_bytes == 1 && op.data.as_char[0] == 'D')
-      put(&v->rows[i], false, (part){0});
+    if (op.size_bytes != 1 || op.data.as_char[0] != 'D') continue;
+    v->rows[i].value = NULL;
+    v->rows[i].size = 0;
   }
   ArrowArrayViewReset(&view);
   if (code != NANOARROW_OK) return no_memory(err);
   if (bad < 0) return WEIR_OK;
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "key column '%s' is null",
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+                 "key column '%s' is null",
                  weir_schema_arrow(v->schema)->children[column]->name);
   return weir_error_at(err, WEIR_E_BAD_DATA, bad, column);
 }
 
-weir_status kafka_values_encode(kafka_values *v, weir_batch *batch,
-                                const kafka_value **out, weir_error *err) {
-  int64_t n = weir_batch_rows(batch);
-  forget(v);
-  if (n > v->room) {
-    free(v->rows);
-    v->rows = calloc((size_t)n, sizeof(*v->rows));
-    v->room = v->rows != NULL ? n : 0;
-    if (v->rows == NULL) return no_memory(err);
+/* What the client would not take. Of what brokers take, which may be less, compression decides. */
+static weir_status check_sizes(const kafka_values *v, int64_t n, weir_error *err) {
+  for (int64_t i = 0; i < n; i++) {
+    const kafka_value *m = &v->rows[i];
+    size_t size = m->key_size + m->size + RECORD_BYTES;
+    if (v->headers != NULL) size += kafka_headers_size(v->headers, m->row);
+    if (size <= (size_t)v->sink->max_message) continue;
+    weir_error_set(
+        err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
+        "its message of %zu bytes is larger than the client takes (%" PRId64
+        "); set message.max.bytes in option config, and max.message.bytes of topic %s",
+        size, v->sink->max_message, v->sink->topic);
+    return weir_error_at(err, WEIR_E_BAD_DATA, m->row, -1);
   }
-  memset(v->rows, 0, (size_t)n * sizeof(*v->rows));
-  if (n > 0 && v->has_key) KAFKA_TRY(put_part(v, &v->key, batch, true, err));
-  if (n > 0) KAFKA_TRY(put_part(v, &v->value, batch, false, err));
-  if (n > 0 && v->op >= 0) KAFKA_TRY(mind_changes(v, batch, err));
-  *out = v->rows;
   return WEIR_OK;
+}
+
+weir_status kafka_values_encode(kafka_values *v, weir_batch *batch,
+                                const kafka_value **out, int64_t *n, weir_error *err) {
+  int64_t keys = 0;
+  *n = 0;
+  *out = NULL;
+  if (weir_batch_rows(batch) == 0) return WEIR_OK;
+  KAFKA_TRY(make_room(v, weir_batch_rows(batch), err));
+  if (v->key.n > 0) KAFKA_TRY(encode(&v->key, batch, &keys, err));
+  KAFKA_TRY(encode(&v->value, batch, n, err));
+  if (v->headers != NULL) KAFKA_TRY(kafka_headers_set(v->headers, batch, err));
+  for (int64_t i = 0; i < *n; i++) {
+    const kafka_part *value = &v->value.parts[i];
+    v->rows[i] =
+        (kafka_value){.value = value->data, .size = value->size, .row = value->row};
+    if (keys == 0) continue;
+    v->rows[i].key = v->key.parts[i].data;
+    v->rows[i].key_size = v->key.parts[i].size;
+  }
+  if (v->op >= 0) KAFKA_TRY(mind_changes(v, batch, err));
+  *out = v->rows;
+  return check_sizes(v, *n, err);
+}
+
+rd_kafka_headers_t *kafka_values_headers(const kafka_values *v, const kafka_value *m) {
+  return v->headers != NULL ? kafka_headers_make(v->headers, m->row) : NULL;
 }
