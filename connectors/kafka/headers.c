@@ -81,8 +81,7 @@ static weir_status check_row(const kafka_headers *h, int64_t row, weir_error *er
     if (!ArrowArrayViewIsNull(pairs, at) &&
         !ArrowArrayViewIsNull(pairs->children[0], at + pairs->offset))
       continue;
-    weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                   "a header without a name");
+    weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "a header without a name");
     return weir_error_at(err, WEIR_E_BAD_DATA, row, h->column);
   }
   return WEIR_OK;

@@ -43,6 +43,10 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
   int64_t row = (int64_t)(intptr_t)message->_private - 1;
   (void)rk;
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR || s->refused.code != WEIR_OK) return;
+  /* Dropped with a transaction that is aborted: the reason is told where that was asked for. */
+  if (message->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
+      message->err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+    return;
   bool large = message->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
   if (large && row >= 0) {
     weir_error_set(&s->refused, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,

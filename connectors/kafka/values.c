@@ -203,8 +203,7 @@ static weir_status mind_changes(kafka_values *v, const weir_batch *batch,
   ArrowArrayViewReset(&view);
   if (code != NANOARROW_OK) return no_memory(err);
   if (bad < 0) return WEIR_OK;
-  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA,
-                 "key column '%s' is null",
+  weir_error_set(err, WEIR_E_BAD_DATA, WEIR_ERR_BAD_DATA, "key column '%s' is null",
                  weir_schema_arrow(v->schema)->children[column]->name);
   return weir_error_at(err, WEIR_E_BAD_DATA, bad, column);
 }

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "crash"))
 from kafka_proxy import ADD_PARTITIONS, END_TXN, INIT_PRODUCER_ID, PRODUCE, Proxy
-from test_kafka_sink import Place, cut_at
+from test_kafka_sink import Place, broker_killed_within, cut_at
 
 APIS = [INIT_PRODUCER_ID, ADD_PARTITIONS, PRODUCE, END_TXN]
 WHATS = ["dropped", "answer_lost", "delayed"]
@@ -21,6 +21,12 @@ WHATS = ["dropped", "answer_lost", "delayed"]
 @pytest.mark.parametrize("api", APIS)
 def test_network_cut_at(api, what, tmp_path, weir_faults, broker):
     cut_at(api, what, tmp_path, weir_faults, broker)
+
+
+@pytest.mark.xfail(reason="the run after it waits for the cursor's partition for more than two minutes; not understood yet")
+def test_broker_killed_within_commit(tmp_path, weir_faults, weir_faults_bin, broker):
+    """The commit is in the broker's log, or is not, and nobody has heard of it."""
+    broker_killed_within(END_TXN, tmp_path, weir_faults, weir_faults_bin, broker)
 
 
 def test_forgotten_producer(tmp_path, weir_faults, broker):
