@@ -380,7 +380,8 @@ static weir_status open_reader(source *s, uint64_t size, uint32_t flags,
   int wanted = flags & DELTA_CHECKPOINT_FILES ? KINDS : KINDS_SMALL;
   for (int j = 0; j < wanted; j++) {
     int64_t i = 0;
-    while (i < schema->n_children && strcmp(schema->children[i]->name, kinds[j].name))
+    while (i < schema->n_children &&
+           strcmp(schema->children[i]->name, kinds[j].name) != 0)
       i++;
     if (i < schema->n_children) columns[options.n_columns++] = kinds[j].name;
   }

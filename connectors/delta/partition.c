@@ -300,7 +300,7 @@ static weir_status new_group(delta_partitions *p, const delta_text *values,
 static weir_status group_of_row(delta_partitions *p, struct ArrowArrayView *view,
                                 int64_t row, size_t *out, weir_error *err) {
   char room[DELTA_PARTITION_COLUMNS_MAX][DELTA_VALUE_SIZE];
-  delta_text values[DELTA_PARTITION_COLUMNS_MAX];
+  delta_text values[DELTA_PARTITION_COLUMNS_MAX] = {{0}};
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < p->n; i++) {
     const part *of = &p->parts[i];
@@ -330,7 +330,7 @@ static weir_status make_room(delta_partitions *p, int64_t n, weir_error *err) {
   free(p->group_of);
   p->rows_capacity = 0;
   p->rows = malloc((size_t)n * sizeof(*p->rows));
-  p->group_of = malloc((size_t)n * sizeof(*p->group_of));
+  p->group_of = calloc((size_t)n, sizeof(*p->group_of));
   if (!p->rows || !p->group_of) return delta_no_memory(err);
   p->rows_capacity = n;
   return WEIR_OK;

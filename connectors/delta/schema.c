@@ -52,12 +52,18 @@ static char *copy_text(reader *r, yyjson_val *value) {
   return (char *)(uintptr_t)copy.p;
 }
 
-/* "decimal(10,2)", at most 38 digits */
+bool delta_small_number(const char **at, int *out) {
+  int n = 0;
+  for (*out = 0; **at >= '0' && **at <= '9' && n < 3; n++)
+    *out = 10 * *out + (*(*at)++ - '0');
+  return n > 0 && n < 3;
+}
+
+/* "decimal(10,2)", at most 38 digits; `text` begins with "decimal(". */
 static bool parse_decimal(const char *text, int *precision, int *scale) {
-  int used = 0;
-  if (sscanf(text, "decimal(%2d,%2d)%n", precision, scale, &used) != 2 || !used ||
-      text[used])
-    return false;
+  const char *at = text + strlen("decimal(");
+  if (!delta_small_number(&at, precision) || *at++ != ',') return false;
+  if (!delta_small_number(&at, scale) || strcmp(at, ")") != 0) return false;
   return *precision >= 1 && *precision <= 38 && *scale >= 0 && *scale <= *precision;
 }
 

@@ -78,6 +78,9 @@ weir_status delta_schema_of_files(const delta_schema *table, const weir_schema *
 weir_status delta_schema_write(const struct ArrowSchema *input, delta_arena *arena,
                                delta_text *out, bool *ntz, weir_error *err);
 
+/* A number of one or two digits, passed over; false: there is none. */
+bool delta_small_number(const char **at, int *out);
+
 /* DELTA_TYPE_* of an Arrow field, a dictionary's by its values; 0: Delta has none. */
 int delta_type_of_arrow(const struct ArrowSchema *field, int *precision, int *scale);
 

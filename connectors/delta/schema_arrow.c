@@ -15,9 +15,12 @@ static int timestamp_type(const char *format) {
 }
 
 static int decimal_type(const char *format, int *precision, int *scale) {
-  int bits = 128, n = sscanf(format, "d:%d,%d,%d", precision, scale, &bits);
-  bool fits = n >= 2 && bits == 128 && *precision >= 1 && *precision <= 38 &&
-              *scale >= 0 && *scale <= *precision;
+  if (strncmp(format, "d:", 2) != 0) return 0;
+  const char *at = format + 2;
+  if (!delta_small_number(&at, precision) || *at++ != ',') return 0;
+  if (!delta_small_number(&at, scale)) return 0;
+  bool fits = (*at == '\0' || strcmp(at, ",128") == 0) && *precision >= 1 &&
+              *precision <= 38 && *scale <= *precision;
   return fits ? DELTA_TYPE_DECIMAL : 0;
 }
 
