@@ -15,37 +15,41 @@ static weir_status measure(parquet_context *ctx, size_t n, double *bits,
   return WEIR_OK;
 }
 
-/* Encodings that the leaf may have beside a dictionary; ends with -1. */
-static const int8_t *candidates(const parquet_context *ctx, const parquet_leaf *leaf) {
-  static const int8_t bytes[] = {PARQUET_PLAIN, PARQUET_DELTA_LENGTH_BYTE_ARRAY,
-                                 PARQUET_DELTA_BYTE_ARRAY, -1};
-  static const int8_t whole[] = {PARQUET_PLAIN, PARQUET_DELTA_BINARY_PACKED, -1};
-  static const int8_t newest[] = {PARQUET_PLAIN, PARQUET_DELTA_BINARY_PACKED,
-                                  PARQUET_BYTE_STREAM_SPLIT, -1};
-  static const int8_t floats[] = {PARQUET_PLAIN, PARQUET_BYTE_STREAM_SPLIT, -1};
-  static const int8_t plain[] = {PARQUET_PLAIN, -1};
-  if (leaf->node->dictionary != NULL) return plain;
-  if (leaf->type == PARQUET_BYTE_ARRAY) return bytes;
-  if (leaf->whole) return ctx->newest ? newest : whole;
+typedef struct encodings {
+  size_t n;
+  enum parquet_encoding v[3];
+} encodings;
+
+/* Encodings that the leaf may have beside a dictionary. */
+static const encodings *candidates(const parquet_context *ctx, const parquet_leaf *leaf) {
+  static const encodings bytes = {
+      3, {PARQUET_PLAIN, PARQUET_DELTA_LENGTH_BYTE_ARRAY, PARQUET_DELTA_BYTE_ARRAY}};
+  static const encodings whole = {2, {PARQUET_PLAIN, PARQUET_DELTA_BINARY_PACKED}};
+  static const encodings newest = {
+      3, {PARQUET_PLAIN, PARQUET_DELTA_BINARY_PACKED, PARQUET_BYTE_STREAM_SPLIT}};
+  static const encodings floats = {2, {PARQUET_PLAIN, PARQUET_BYTE_STREAM_SPLIT}};
+  static const encodings plain = {1, {PARQUET_PLAIN}};
+  if (leaf->node->dictionary != NULL) return &plain;
+  if (leaf->type == PARQUET_BYTE_ARRAY) return &bytes;
+  if (leaf->whole) return ctx->newest ? &newest : &whole;
   bool split = leaf->type == PARQUET_FLOAT || leaf->type == PARQUET_DOUBLE;
-  return split ? floats : plain;
+  return split ? &floats : &plain;
 }
 
 weir_status small_choose(parquet_column *column, parquet_context *ctx,
                          const parquet_values *values, weir_error *err) {
   parquet_piece piece = {.rows = values->n, .levels = values->n, .values = *values};
-  const int8_t *encoding = candidates(ctx, column->leaf);
+  const encodings *tried = candidates(ctx, column->leaf);
   bool dictionary = column->choice.encoding == PARQUET_RLE_DICTIONARY;
   if (column->leaf->type == PARQUET_BOOLEAN || values->n == 0) return WEIR_OK;
   column->other_packed = CHOOSE_NEVER;
-  for (; *encoding >= 0; encoding++) {
+  for (size_t i = 0; i < tried->n; i++) {
     double bits = 0;
-    BASE_TRY(body_put(ctx, column, &piece, (enum parquet_encoding) * encoding, NULL, NULL,
-                      err));
+    BASE_TRY(body_put(ctx, column, &piece, tried->v[i], NULL, NULL, err));
     BASE_TRY(measure(ctx, values->n, &bits, err));
     if (bits >= column->other_packed) continue;
     column->other_packed = bits;
-    column->choice.other = *encoding;
+    column->choice.other = tried->v[i];
   }
   if (!dictionary) column->choice.encoding = column->choice.other;
   return WEIR_OK;
