@@ -15,7 +15,8 @@ set(sanitizer_options
 
 # Shared objects with connectors, good and bad, for test_connector_registry.
 set(unit_plugins)
-foreach(name good two nulls many manysources nullsource badsource empty oldabi missing refuses noinit)
+foreach(name good two nulls many manysources nullsource badsource empty oldabi missing refuses noinit
+    hollow nullstore nostores badstore shortstore)
   string(TOUPPER ${name} definition)
   add_library(weir_plugin_${name} MODULE tests/unit/plugins/plugin.c)
   set_target_properties(weir_plugin_${name} PROPERTIES

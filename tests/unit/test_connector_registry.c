@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <weir/connectors.h>
+#include <weir/object.h>
 
 #include <cmocka.h>
 
@@ -138,12 +139,39 @@ static void test_bad_plugins(void **state) {
       {"manysources", WEIR_E_NOT_IMPLEMENTED, "1001 sources"},
       {"nullsource", WEIR_E_NOT_IMPLEMENTED, "table 1 of its sources is NULL"},
       {"badsource", WEIR_E_NOT_IMPLEMENTED, "has no 'read'"},
+      {"nullstore", WEIR_E_NOT_IMPLEMENTED, "table 1 of its object stores is NULL"},
+      {"nostores", WEIR_E_NOT_IMPLEMENTED, "1 object stores and no array"},
+      {"badstore", WEIR_E_NOT_IMPLEMENTED,
+       "its object store lacks the entry uploads_list"},
+      {"shortstore", WEIR_E_NOT_IMPLEMENTED, "its table of an object store has 64 bytes"},
   };
   for (int again = 0; again < 2; again++) { /* the answer is remembered */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
       assert_not_found(cases[i].type, NULL, cases[i].code, cases[i].part);
     }
   }
+}
+
+static void test_stores_of_plugins(void **state) {
+  (void)state;
+  weir_object_store *store = NULL;
+  weir_object_info info;
+  weir_error err = {0};
+  assert_int_equal(weir_object_store_open("hollow://bucket/x", NULL, &store, &err),
+                   WEIR_OK);
+  assert_string_equal(weir_object_store_location(store), "hollow://bucket/x");
+  assert_int_equal(weir_object_head(store, NULL, "key", &info, &err), WEIR_E_IO);
+  weir_object_store_free(store);
+  store = NULL;
+  assert_int_equal(weir_object_store_open("nowhere://x", NULL, &store, &err),
+                   WEIR_E_INVALID_CONFIG);
+  assert_non_null(strstr(err.message, "weir-nowhere.so is neither on WEIR_PLUGIN_PATH"));
+  /* The file is there, with connectors alone. */
+  assert_int_equal(weir_object_store_open("two://x", NULL, &store, &err),
+                   WEIR_E_INVALID_CONFIG);
+  assert_int_equal(weir_object_store_open("badstore://x", NULL, &store, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  assert_null(store);
 }
 
 static void test_a_file_that_is_no_library(void **state) {
@@ -199,9 +227,10 @@ static void test_list(void **state) {
       "sink good A sink of a plugin.\n"
       "sink good A sink of a plugin.\n"
       "sink second A sink of a plugin.\n"
-      "problem badsource\nproblem empty\nproblem many\nproblem manysources\n"
-      "problem missing\nproblem noinit\nproblem nulls\nproblem nullsource\n"
-      "problem oldabi\nproblem refuses\n");
+      "problem badsource\nproblem badstore\nproblem empty\nproblem many\n"
+      "problem manysources\nproblem missing\nproblem noinit\nproblem nostores\n"
+      "problem nulls\nproblem nullsource\nproblem nullstore\nproblem oldabi\n"
+      "problem refuses\nproblem shortstore\n");
   listed first = {.stop_at = 1};
   assert_int_equal(weir_connectors_each(list_one, &first, &err), WEIR_E_CANCELLED);
   assert_int_equal(first.n, 1);
@@ -217,6 +246,7 @@ int main(void) {
       TEST(test_unknown_types),
       TEST(test_unknown_sources),
       TEST(test_bad_plugins),
+      TEST(test_stores_of_plugins),
       TEST(test_a_file_that_is_no_library),
       TEST(test_list),
   };

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <weir/plugin.h>
 
+#include "store.h"
+
 static const weir_option options[] = {{.name = "path",
                                        .type = WEIR_OPT_PATH,
                                        .flags = WEIR_OPT_REQUIRED,
@@ -112,6 +114,8 @@ static const weir_sink_ops *const two_sinks[] = {&good, &second};
 static const weir_sink_ops *const no_table[] = {NULL};
 static const weir_source_ops *const one_source[] = {&good_source};
 static const weir_source_ops *const half_sources[] = {&good_source, NULL};
+static const weir_object_ops *const one_store[] = {&store_ops};
+static const weir_object_ops *const half_stores[] = {&store_ops, NULL};
 
 #if defined(PLUGIN_NOINIT)
 #define PLUGIN_INIT weir_plugin_other
@@ -126,6 +130,7 @@ static int calls;
 weir_status PLUGIN_INIT(uint32_t host_abi, const weir_host *host, weir_plugin *out,
                         weir_error *err) {
   (void)one_sink, (void)two_sinks, (void)no_table, (void)one_source, (void)half_sources;
+  (void)one_store, (void)half_stores;
   /* A second call is the host's fault. */
   if (host_abi != WEIR_ABI_VERSION || calls++ || !host->log || !host->random ||
       out->struct_size != sizeof(*out) || out->sinks || out->n_sources) {
@@ -156,6 +161,28 @@ weir_status PLUGIN_INIT(uint32_t host_abi, const weir_host *host, weir_plugin *o
   bad.read = NULL;
   out->sources = bads;
   out->n_sources = 1;
+#elif defined(PLUGIN_HOLLOW)
+  out->stores = one_store;
+  out->n_stores = 1;
+#elif defined(PLUGIN_NULLSTORE)
+  out->stores = half_stores;
+  out->n_stores = 2;
+#elif defined(PLUGIN_NOSTORES)
+  out->n_stores = 1;
+#elif defined(PLUGIN_BADSTORE)
+  static weir_object_ops bad;
+  static const weir_object_ops *const bads[] = {&bad};
+  bad = store_ops;
+  bad.uploads_list = NULL;
+  out->stores = bads;
+  out->n_stores = 1;
+#elif defined(PLUGIN_SHORTSTORE)
+  static weir_object_ops short_one;
+  static const weir_object_ops *const shorts[] = {&short_one};
+  short_one = store_ops;
+  short_one.struct_size = 64;
+  out->stores = shorts;
+  out->n_stores = 1;
 #elif defined(PLUGIN_MANY)
   out->n_sinks = 3;
 #elif defined(PLUGIN_OLDABI)
