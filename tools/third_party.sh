@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches nanoarrow (with flatcc) and yyjson as sdists, checks their SHA-256, builds them once per
+# Fetches nanoarrow (with flatcc), yyjson and the header of ADBC as sdists, checks their SHA-256, builds them once per
 # compiler into the cache, and prints the folder that holds include/ and lib/.
 #   tools/third_party.sh CC
 # All presets share the result: the objects are small, position independent, and hidden.
@@ -10,6 +10,8 @@ cache=${WEIR_CACHE:-$HOME/.cache/weir}
 
 nanoarrow_version=0.9.0
 nanoarrow_sha256=1ce15bbed8532839347faa78824c5dbd3769bff60661003e34c6fba5dd881bd3
+adbc_version=1.13.0
+adbc_sha256=72d616e43d03b735e4000b653307531a2d1820f1f7e0ce949656f0ab939bd53e
 yyjson_version=4.0.6
 yyjson_sha256=fcd4dc15c1e39a30bf9fa85d56903029111506860fc3080ab0d81c6c6dacaa8c
 
@@ -44,6 +46,7 @@ sdist() {
 }
 
 sdist nanoarrow $nanoarrow_version $nanoarrow_sha256
+sdist adbc_driver_manager $adbc_version $adbc_sha256
 sdist yyjson $yyjson_version $yyjson_sha256
 
 # The sdist has flatcc as a meson subproject; bundle.py looks for it under thirdparty/.
@@ -56,6 +59,9 @@ python3 "$na/ci/scripts/bundle.py" --include-output-dir "$inc" --source-output-d
   --symbol-namespace Weir --header-namespace nanoarrow/ --with-ipc --with-flatcc
 mkdir -p "$inc/nanoarrow/ipc"
 cp "$na/src/nanoarrow/ipc/flatcc_generated.h" "$inc/nanoarrow/ipc/"
+# Of ADBC the header of its ABI alone, which drivers are loaded by.
+cp -r "$work/adbc_driver_manager-$adbc_version/adbc_driver_manager/arrow-adbc" "$inc/"
+rm "$inc/arrow-adbc/adbc_driver_manager.h"
 cp "$work/yyjson-$yyjson_version/yyjson/yyjson.c" "$work/src/"
 cp "$work/yyjson-$yyjson_version/yyjson/yyjson.h" "$inc/"
 
@@ -72,6 +78,7 @@ for name in nanoarrow nanoarrow_ipc flatcc yyjson; do
   ar crs "$work/out/lib/lib$name.a" "$work/obj/$name.o"
 done
 mkdir "$work/out/licenses"
+cp "$work/adbc_driver_manager-$adbc_version/LICENSE.txt" "$work/out/licenses/adbc"
 cp "$work/yyjson-$yyjson_version/LICENSE" "$work/out/licenses/yyjson"
 cp "$na/thirdparty/flatcc/LICENSE" "$work/out/licenses/flatcc"
 cp "$work/nanoarrow-$nanoarrow_version/LICENSE" "$work/out/licenses/nanoarrow" 2>/dev/null || :

@@ -34,7 +34,9 @@ enum {
 
 enum {
   WEIR_OPT_REQUIRED = 1,
-  WEIR_OPT_SECRET = 2 /* never printed, logged or stored */
+  WEIR_OPT_SECRET = 2, /* never printed, logged or stored */
+  /* of a PATH: a value without a slash is a name, which stays as it is */
+  WEIR_OPT_NAME = 4
 };
 
 /* A row of a table; the table ends with a row whose name is NULL. The default is written as a user
@@ -42,7 +44,7 @@ enum {
 typedef struct weir_option {
   const char *name;
   int32_t type;  /* WEIR_OPT_* */
-  int32_t flags; /* WEIR_OPT_REQUIRED | WEIR_OPT_SECRET */
+  int32_t flags; /* WEIR_OPT_REQUIRED | WEIR_OPT_SECRET | WEIR_OPT_NAME */
   const char *default_value;
   int64_t min,
       max; /* bounds of INT, FLOAT, SIZE and DURATION; both 0 = none, max < min = no

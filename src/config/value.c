@@ -231,9 +231,11 @@ static weir_status take_text(config_build *b, const weir_option *row,
                              const config_node *node, char **out, weir_error *err) {
   if (row->type == WEIR_OPT_PATH || row->type == WEIR_OPT_PATHS) {
     if (!*node->text) return mismatch(b, row, node, err);
+    bool name = row->flags & WEIR_OPT_NAME && !strchr(node->text, '/');
+    const char *base_dir = name ? NULL : b->base_dir;
     char *path = row->type == WEIR_OPT_PATHS
-                     ? resolve_pattern(b->base_dir, node->text, err)
-                     : config_resolve_path(b->base_dir, node->text, err);
+                     ? resolve_pattern(base_dir, node->text, err)
+                     : config_resolve_path(base_dir, node->text, err);
     if (!path) return WEIR_E_NOMEM;
     *out = path;
     return WEIR_OK;

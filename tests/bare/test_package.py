@@ -45,7 +45,7 @@ test -n "$(ls /root/out/numbers)"
 def test_the_package_installs_runs_and_goes(bare_root):
     done = subprocess.run([ROOT / "dev", "package"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("weir", "weir-kafka", "weir-postgres"):
+    for name in ("weir", "weir-adbc", "weir-kafka", "weir-postgres"):
         (package,) = (ROOT / "build/release").glob(f"{name}_*.deb")
         shutil.copy(package, bare_root / f"root/{name}.deb")
     shutil.copytree(ROOT / "examples/sink-c", bare_root / "root/sink-c", ignore=shutil.ignore_patterns("*.so"))

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests")]
+import adbc_drivers
 
 @contextlib.contextmanager
 def counted(folder, count):
@@ -95,6 +97,20 @@ def test_sqlite(weir, quick_path, monkeypatch, mode):
         report = certify(weir, "sqlite", quick_path, f"path: out.db\ntable: t\ncreate: true\n{mode}\n", count)
     assert report["contract"]["claims"] and report["passed"] >= 40
     assert not list(quick_path.glob("weir-conform-*"))
+
+
+@pytest.mark.parametrize("mode", ["", "mode: upsert\nkey: [id]\n"], ids=["append", "upsert"])
+def test_adbc(weir, quick_path, monkeypatch, mode):
+    def rows():
+        with contextlib.closing(sqlite3.connect(quick_path / "out.db", timeout=30)) as db:
+            there = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 't'").fetchone()[0]
+            return db.execute("SELECT count(*) FROM t").fetchone()[0] if there else 0
+
+    monkeypatch.setenv("TMPDIR", str(quick_path))  # for the spool
+    config = f"driver: {adbc_drivers.SQLITE}\noptions: {{uri: '{quick_path}/out.db'}}\ntable: t\ncreate: true\n{mode}"
+    with counted(quick_path, rows) as count:
+        report = certify(weir, "adbc", quick_path, config, count)
+    assert report["contract"]["claims"] and report["passed"] >= 40
 
 
 @pytest.mark.parametrize("name", ["stdout", "blackhole"])

@@ -17,13 +17,15 @@ PACE = "task.read=sleep:2ms"
 class Place:
     """A pipeline of a generator into a table, run again and again until all is there."""
 
+    TARGET = {"type": "sqlite", "path": "out.db"}
+
     def __init__(self, folder, weir, **sink):
         self.folder, self.weir = folder, weir
-        options = {"path": "out.db", "table": "t", "create": "true", **sink}
+        options = {**self.TARGET, "table": "t", "create": "true", **sink}
         (folder / "p.yaml").write_text(
             "pipeline: p\ncheckpoint: {interval: 10ms}\n"
             f"sources: {{numbers: {{type: generator, rows: {ROWS}, rate: 20000, seed: 7}}}}\n"
-            "sinks: {db: {type: sqlite, writers: 2, "
+            "sinks: {db: {writers: 2, "
             + ", ".join(f"{k}: {v}" for k, v in options.items())
             + "}}\n"
         )
