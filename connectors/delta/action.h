@@ -116,7 +116,12 @@ weir_status delta_lines_protocol(delta_lines *lines, const delta_protocol *proto
 weir_status delta_lines_metadata(delta_lines *lines, const delta_metadata *metadata,
                                  weir_error *err);
 weir_status delta_lines_txn(delta_lines *lines, const delta_txn *txn, weir_error *err);
+weir_status delta_lines_domain(delta_lines *lines, const delta_domain *domain,
+                               weir_error *err);
 weir_status delta_lines_add(delta_lines *lines, const delta_file *add, weir_error *err);
+/* As a tombstone: without stats and tags. */
+weir_status delta_lines_remove(delta_lines *lines, const delta_file *gone,
+                               weir_error *err);
 /* `text` is a line of JSON without its break. */
 weir_status delta_lines_raw(delta_lines *lines, const char *text, size_t size,
                             weir_error *err);

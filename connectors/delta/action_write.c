@@ -130,14 +130,60 @@ weir_status delta_lines_txn(delta_lines *lines, const delta_txn *txn, weir_error
   return finish(lines, doc, ok, err);
 }
 
+weir_status delta_lines_domain(delta_lines *lines, const delta_domain *domain,
+                               weir_error *err) {
+  yyjson_mut_val *body = NULL;
+  yyjson_mut_doc *doc = begin("domainMetadata", &body);
+  bool ok = doc && put_text(doc, body, "domain", domain->domain) &&
+            put_text(doc, body, "configuration", domain->configuration) &&
+            yyjson_mut_obj_add_bool(doc, body, "removed", domain->removed);
+  return finish(lines, doc, ok, err);
+}
+
+static bool put_vector(yyjson_mut_doc *doc, yyjson_mut_val *body,
+                       const delta_vector *vector) {
+  if (!vector->storage.p) return true;
+  yyjson_mut_val *object = yyjson_mut_obj_add_obj(doc, body, "deletionVector");
+  return object && put_text(doc, object, "storageType", vector->storage) &&
+         put_text(doc, object, "pathOrInlineDv", vector->path) &&
+         put_long(doc, object, "offset", vector->offset) &&
+         yyjson_mut_obj_add_sint(doc, object, "sizeInBytes", vector->size) &&
+         yyjson_mut_obj_add_sint(doc, object, "cardinality", vector->cardinality);
+}
+
 weir_status delta_lines_add(delta_lines *lines, const delta_file *add, weir_error *err) {
   yyjson_mut_val *body = NULL;
   yyjson_mut_doc *doc = begin("add", &body);
-  bool ok = doc && put_text(doc, body, "path", add->path) &&
-            put_pairs(doc, body, "partitionValues", &add->partition_values) &&
-            put_long(doc, body, "size", add->size) &&
-            put_long(doc, body, "modificationTime", add->time) &&
-            yyjson_mut_obj_add_bool(doc, body, "dataChange", add->data_change) &&
-            put_text(doc, body, "stats", add->stats);
+  bool ok =
+      doc && put_text(doc, body, "path", add->path) &&
+      put_pairs(doc, body, "partitionValues", &add->partition_values) &&
+      put_long(doc, body, "size", add->size) &&
+      put_long(doc, body, "modificationTime", add->time) &&
+      yyjson_mut_obj_add_bool(doc, body, "dataChange", add->data_change) &&
+      put_text(doc, body, "stats", add->stats) &&
+      (!add->tags.present || put_pairs(doc, body, "tags", &add->tags)) &&
+      put_vector(doc, body, &add->vector) &&
+      put_long(doc, body, "baseRowId", add->base_row_id) &&
+      put_long(doc, body, "defaultRowCommitVersion", add->default_row_commit_version) &&
+      put_text(doc, body, "clusteringProvider", add->clustering_provider);
+  return finish(lines, doc, ok, err);
+}
+
+weir_status delta_lines_remove(delta_lines *lines, const delta_file *gone,
+                               weir_error *err) {
+  yyjson_mut_val *body = NULL;
+  yyjson_mut_doc *doc = begin("remove", &body);
+  bool ok =
+      doc && put_text(doc, body, "path", gone->path) &&
+      put_long(doc, body, "deletionTimestamp", gone->time) &&
+      yyjson_mut_obj_add_bool(doc, body, "dataChange", gone->data_change) &&
+      (!gone->extended.present ||
+       yyjson_mut_obj_add_bool(doc, body, "extendedFileMetadata",
+                               gone->extended.v != 0)) &&
+      (!gone->partition_values.present ||
+       put_pairs(doc, body, "partitionValues", &gone->partition_values)) &&
+      put_long(doc, body, "size", gone->size) && put_vector(doc, body, &gone->vector) &&
+      put_long(doc, body, "baseRowId", gone->base_row_id) &&
+      put_long(doc, body, "defaultRowCommitVersion", gone->default_row_commit_version);
   return finish(lines, doc, ok, err);
 }

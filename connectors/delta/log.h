@@ -39,4 +39,15 @@ weir_status delta_log_read_entry(weir_object_store *store, const weir_call *call
                                  int64_t version, delta_each each, void *ctx,
                                  weir_error *err);
 
+/*
+ * Writes the checkpoint of `version`, made of the segment and the entries up to that version, and `_last_checkpoint`:
+ * a classic one following the V1 spec, which any table may have. What waits in memory is the entries' actions and the
+ * compressed file, not the old checkpoint's actions. `now_ms` since 1970: tombstones older than the table's retention are
+ * left out. WEIR_E_NOT_IMPLEMENTED for a table that wants its statistics as structs: it gets none from weir. Idempotent;
+ * of two writers the latest wins, with the same content.
+ */
+weir_status delta_log_write_checkpoint(weir_object_store *store, const weir_call *call,
+                                       const delta_segment *segment, int64_t version,
+                                       int64_t now_ms, weir_error *err);
+
 #endif

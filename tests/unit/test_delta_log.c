@@ -349,6 +349,152 @@ static void a_damaged_log_is_corrupt(void **state) {
   open_bad("no protocol action");
 }
 
+#define DAY_MS 86400000
+#define REMOVE(path, time)                                          \
+  "{\"remove\":{\"path\":\"" path "\",\"deletionTimestamp\":" #time \
+  ",\"dataChange\":true}}\n"
+
+static void write_checkpoint(int64_t version) {
+  delta_segment segment;
+  weir_error err = {0};
+  if (delta_log_find(store, NULL, &segment, &err) ||
+      delta_log_write_checkpoint(store, NULL, &segment, version, 10LL * DAY_MS, &err))
+    fail_msg("%s", err.message);
+  delta_segment_done(&segment);
+}
+
+/* Files and their sizes, in one text in the order of the checkpoint. */
+static weir_status name_file(void *ctx, const delta_action *action, weir_error *err) {
+  char *text = ctx;
+  size_t n = strlen(text);
+  (void)err;
+  if (action->kind == DELTA_ADD || action->kind == DELTA_REMOVE)
+    snprintf(text + n, 256 - n, "%c%.*s ", action->kind == DELTA_ADD ? '+' : '-',
+             (int)action->u.file.path.n, action->u.file.path.p);
+  if (action->kind == DELTA_DOMAIN)
+    snprintf(text + n, 256 - n, "domain:%.*s ", (int)action->u.domain.domain.n,
+             action->u.domain.domain.p);
+  return WEIR_OK;
+}
+
+static void check_files(int64_t version, const char *want) {
+  delta_segment segment;
+  weir_error err = {0};
+  char text[256] = "";
+  if (delta_log_find(store, NULL, &segment, &err)) fail_msg("%s", err.message);
+  assert_int_equal(segment.checkpoint, version);
+  if (delta_log_read_checkpoint(store, NULL, &segment, DELTA_CHECKPOINT_FILES, name_file,
+                                text, &err))
+    fail_msg("%s", err.message);
+  assert_string_equal(text, want);
+  delta_segment_done(&segment);
+}
+
+static void a_checkpoint_holds_what_is_left(void **state) {
+  (void)state;
+  put_entry(0, PROTOCOL METADATA("id") ADD("a") TXN("weir:x", 1) TXN("o", 1));
+  put_entry(1, ADD("b") ADD("c") TXN("weir:x", 2)
+                   "{\"domainMetadata\":{\"domain\":\"d\",\"configuration\":\"{}\","
+                   "\"removed\":false}}\n"
+                   "{\"domainMetadata\":{\"domain\":\"e\",\"configuration\":\"{}\","
+                   "\"removed\":true}}\n");
+  put_entry(2, REMOVE("a", 864000000)); /* the tenth day: kept for a week */
+  write_checkpoint(2);
+  check_files(2, "-a +b +c domain:d ");
+  delta_snapshot s = open_good();
+  assert_int_equal(s.version, 2);
+  assert_int_equal(s.checkpoint, 2);
+  assert_true(delta_text_is(s.metadata.id, "id"));
+  assert_int_equal(s.protocol.writer, 2);
+  assert_false(s.protocol.writer_features.present);
+  assert_int_equal(txn(&s, "weir:x"), 2);
+  delta_snapshot_done(&s);
+  /* of that checkpoint and more entries the next one: a tombstone of the second day is gone */
+  put_entry(3, REMOVE("b", 172800000) ADD("e") ADD("a") METADATA("later"));
+  write_checkpoint(3);
+  check_files(3, "+e +a +c domain:d ");
+  s = open_good();
+  assert_int_equal(s.version, 3);
+  assert_true(delta_text_is(s.metadata.id, "later"));
+  assert_int_equal(txn(&s, "weir:x"), 2);
+  delta_snapshot_done(&s);
+}
+
+#define WITH_VECTOR(path, vector)                                                       \
+  "{\"add\":{\"path\":\"" path                                                          \
+  "\",\"partitionValues\":{\"day\":null},\"size\":1,"                                   \
+  "\"modificationTime\":2,\"dataChange\":true,\"stats\":\"{}\",\"tags\":{\"t\":\"u\"}," \
+  "\"baseRowId\":12,\"deletionVector\":{\"storageType\":\"u\",\"pathOrInlineDv\":"      \
+  "\"" vector "\",\"offset\":1,\"sizeInBytes\":40,\"cardinality\":6}}}\n"
+
+/* Section "Action Reconciliation": a file is known by its path and its deletion vector. */
+static void deletion_vectors_are_part_of_a_files_name(void **state) {
+  (void)state;
+  counted c;
+  put_entry(0, PROTOCOL METADATA("id") ADD("a"));
+  put_entry(1, WITH_VECTOR("a", "ab") REMOVE("a", 864000000));
+  write_checkpoint(1);
+  check_files(1, "-a +a ");
+  read_files(&c);
+  assert_int_equal(c.vector_size, 40);
+  assert_int_equal(c.base_row_id, 12);
+}
+
+static void properties_say_what_checkpoints_hold(void **state) {
+  (void)state;
+  put_entry(0, PROTOCOL
+            "{\"metaData\":{\"id\":\"x\",\"format\":{\"provider\":\"parquet\"},"
+            "\"schemaString\":\"{}\",\"partitionColumns\":[],\"configuration\":{"
+            "\"delta.deletedFileRetentionDuration\":\"interval 9 days\"}}}\n" REMOVE(
+                "a", 172800000) REMOVE("b", 1));
+  write_checkpoint(0);
+  check_files(0, "-a ");
+  put_entry(1,
+            "{\"metaData\":{\"id\":\"x\",\"format\":{\"provider\":\"parquet\"},"
+            "\"schemaString\":\"{}\",\"partitionColumns\":[],\"configuration\":{"
+            "\"delta.deletedFileRetentionDuration\":\"odd\"}}}\n" REMOVE("b", 1));
+  write_checkpoint(1); /* weir cannot tell, so it keeps them */
+  check_files(1, "-b -a ");
+  put_entry(2,
+            "{\"metaData\":{\"id\":\"x\",\"format\":{\"provider\":\"parquet\"},"
+            "\"schemaString\":\"{}\",\"partitionColumns\":[],\"configuration\":{"
+            "\"delta.checkpoint.writeStatsAsStruct\":\"true\"}}}\n");
+  delta_segment segment;
+  weir_error err = {0};
+  assert_int_equal(delta_log_find(store, NULL, &segment, &err), WEIR_OK);
+  assert_int_equal(delta_log_write_checkpoint(store, NULL, &segment, 2, 0, &err),
+                   WEIR_E_NOT_IMPLEMENTED);
+  delta_segment_done(&segment);
+  check_files(1, "-b -a ");
+}
+
+/* More things than the table of them begins with. */
+static void many_files_are_all_there(void **state) {
+  (void)state;
+  delta_lines lines = {0};
+  weir_error err = {0};
+  counted c;
+  put_entry(0, PROTOCOL METADATA("id"));
+  for (int i = 0; i < 3000; i++) {
+    char path[32], text[256];
+    snprintf(path, sizeof(path), "f%d", i);
+    snprintf(text, sizeof(text),
+             "{\"add\":{\"path\":\"%s\",\"partitionValues\":{\"day\":null},\"size\":1,"
+             "\"modificationTime\":2,\"dataChange\":true,\"stats\":\"{}\"}}",
+             path);
+    assert_int_equal(delta_lines_raw(&lines, text, strlen(text), &err), WEIR_OK);
+  }
+  assert_int_equal(delta_lines_raw(&lines, "", 1, &err), WEIR_OK);
+  put_entry(1, lines.p);
+  delta_lines_done(&lines);
+  write_checkpoint(1);
+  put_entry(2, ADD("last") REMOVE("f7", 864000000));
+  write_checkpoint(2);
+  read_files(&c);
+  assert_int_equal(c.adds, 3000);
+  assert_int_equal(c.removes, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(an_empty_folder_has_no_table, begin, end),
@@ -363,6 +509,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(files_of_a_checkpoint_have_all_their_fields, begin,
                                       end),
       cmocka_unit_test_setup_teardown(a_damaged_log_is_corrupt, begin, end),
+      cmocka_unit_test_setup_teardown(a_checkpoint_holds_what_is_left, begin, end),
+      cmocka_unit_test_setup_teardown(deletion_vectors_are_part_of_a_files_name, begin,
+                                      end),
+      cmocka_unit_test_setup_teardown(properties_say_what_checkpoints_hold, begin, end),
+      cmocka_unit_test_setup_teardown(many_files_are_all_there, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
