@@ -3,6 +3,7 @@
 # version of WEIR_ABI_VERSION is first released; what is frozen is never edited.
 set -eu
 cd "$(dirname "$0")/../.."
+case ${1:-} in "" | *[!0-9]*) echo "usage: tests/abi/freeze.sh VERSION" >&2; exit 2 ;; esac
 to=tests/abi/$1
 mkdir -p "$to/weir"
 cc -M -Iinclude examples/sink-exactly-once/sqlite_lines.c examples/source-c/squares.c |
