@@ -12,19 +12,13 @@ import duckdb
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests")]
 import adbc_drivers as drivers
-import postgres
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = postgres.Server()
-    try:
-        server.make()
-        yield server
-    finally:
-        server.remove()
+def server(postgres_server):
+    return postgres_server
 
 
 class Target:
