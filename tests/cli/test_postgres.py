@@ -169,8 +169,8 @@ def test_a_wrong_password(remote):
     "ddl, rows, schema, message, mend",
     [
         # what write_batch finds names row and column of its batch, which is of 5 rows
-        ("id int8, v text", [{"id": i, "v": "a\0" if i == 13 else "b"} for i in range(20)], "{id: int64, v: utf8}", "row 3, column 'v'", None),
-        ("id int8, v int8 not null", [{"id": i, "v": None if i == 13 else 1} for i in range(20)], "{id: int64, v: int64}", "row 3, column 'v' is null", "alter table t alter v drop not null"),
+        ("id int8, v text", [{"id": i, "v": "a\0" if i == 13 else "b"} for i in range(20)], "{id: int64, v: utf8}", "row 3 of a batch of 5: sink warehouse: column 'v' ", None),
+        ("id int8, v int8 not null", [{"id": i, "v": None if i == 13 else 1} for i in range(20)], "{id: int64, v: int64}", "row 3 of a batch of 5: sink warehouse: column 'v' is null", "alter table t alter v drop not null"),
         # what the server finds
         ("id int8, v int8, g int2 generated always as (v * 1000) stored", [{"id": i, "v": 50 if i == 13 else 1} for i in range(20)], "{id: int64, v: int64}", "smallint out of range", "alter table t alter g drop expression"),
         ("id int8, v int8 unique", [{"id": i, "v": min(i, 12)} for i in range(20)], "{id: int64, v: int64}", "Key (v)=(12) already exists", "alter table t drop constraint t_v_key"),
