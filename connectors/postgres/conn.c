@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <weir/options.h>
+
 #define NS_PER_MS INT64_C(1000000)
 
 /* ---- errors ------------------------------------------------------------------------------------------- */
@@ -153,26 +155,14 @@ static bool cannot_send(pg_conn *c) {
 
 /* ---- whether the server must prove who it is */
 
-static bool is_loopback(const char *host) {
-  return !*host || *host == '/' || *host == '@' || strcmp(host, "localhost") == 0 ||
-         strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
-}
-
-/* Each of "a,b", by the name that a certificate would have to bear. */
+/* By the name that a certificate would have to bear. */
 static bool leaves_this_machine(const PQconninfoOption *in_use) {
   const char *host = "", *addr = "";
   for (const PQconninfoOption *o = in_use; o && o->keyword; o++) {
     if (o->val && strcmp(o->keyword, "host") == 0) host = o->val;
     if (o->val && strcmp(o->keyword, "hostaddr") == 0) addr = o->val;
   }
-  for (const char *at = *host ? host : addr;; at++) {
-    char one[256];
-    size_t size = strcspn(at, ",");
-    snprintf(one, sizeof(one), "%.*s", (int)size, at);
-    if (!is_loopback(one)) return true;
-    at += size;
-    if (!*at) return false;
-  }
+  return !weir_hosts_are_local(*host ? host : addr);
 }
 
 /* libpq's own default, `prefer`, takes any certificate, or none. What a service file or PGSSLMODE says is known

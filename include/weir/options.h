@@ -89,6 +89,11 @@ WEIR_API weir_status weir_options_new(const weir_option *table, const char *wher
                                       weir_error *err);
 WEIR_API void weir_options_free(weir_options *options); /* NULL is a no-op */
 
+/* 1: each of `hosts`, names or addresses with commas between them, is this machine by its spelling alone (nothing
+ * is asked of a resolver): empty, "localhost", an address of 127.0.0.0/8, ::1, or a Unix socket ("/..." or
+ * "@..."). Else 0: what is sent there leaves the machine, so that the other end should prove who it is. */
+WEIR_API int weir_hosts_are_local(const char *hosts);
+
 #ifdef __cplusplus
 }
 #endif

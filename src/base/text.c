@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include <weir/options.h>
 
 #include "base/base.h"
 
@@ -14,6 +18,28 @@ bool base_starts_with(const char *text, const char *prefix) {
 bool base_ends_with(const char *text, const char *suffix) {
   size_t n = strlen(text), m = strlen(suffix);
   return n >= m && memcmp(text + n - m, suffix, m) == 0;
+}
+
+/* Only an address counts as one: "127.example" is anybody's name. */
+static bool is_local(const char *host) {
+  struct in_addr v4;
+  struct in6_addr v6;
+  if (!*host || *host == '/' || *host == '@' || strcasecmp(host, "localhost") == 0)
+    return true;
+  if (inet_pton(AF_INET, host, &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+int weir_hosts_are_local(const char *hosts) {
+  for (const char *at = hosts;; at++) {
+    char one[256]; /* a name in the DNS has 253 */
+    size_t size = strcspn(at, ",");
+    if (size >= sizeof(one) && *at != '/') return false;
+    snprintf(one, sizeof(one), "%.*s", (int)size, at);
+    if (!is_local(one)) return false;
+    at += size;
+    if (!*at) return true;
+  }
 }
 
 /* Length of the well-formed sequence at p, or 0 (Unicode 15, table 3-7). */

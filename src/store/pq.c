@@ -9,11 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/options.h>
+
 /* ---- libpq, loaded when it is wanted -------------------------------------------------------------- */
 
 #define PQ_FUNCTIONS(X)   \
+  X(PQconninfo)           \
   X(PQconninfoParse)      \
   X(PQconninfoFree)       \
+  X(PQconnectStartParams) \
   X(PQconnectdbParams)    \
   X(PQfinish)             \
   X(PQstatus)             \
@@ -185,6 +189,30 @@ static weir_status pq_parse(pq_session *s, const char *uri, weir_error *err) {
   return s->where ? WEIR_OK : WEIR_E_NOMEM;
 }
 
+/* Whether sslmode is libpq's own default, which takes any certificate or none, though the server is on another
+ * machine. What a service file or the environment says is known only once a connection was begun; no byte is
+ * sent on it. */
+static weir_status pq_must_verify(const char *const *names, const char *const *values,
+                                  bool *out, weir_error *err) {
+  PGconn *begun = pq.PQconnectStartParams(names, values, 0);
+  PQconninfoOption *in_use = begun ? pq.PQconninfo(begun) : NULL;
+  const char *host = "", *addr = "";
+  *out = false;
+  for (const PQconninfoOption *o = in_use; o && o->keyword; o++) {
+    if (strcmp(o->keyword, "sslmode") == 0)
+      *out = !o->val || strcmp(o->val, "prefer") == 0;
+    if (o->val && strcmp(o->keyword, "host") == 0) host = o->val;
+    if (o->val && strcmp(o->keyword, "hostaddr") == 0) addr = o->val;
+  }
+  if (weir_hosts_are_local(*host ? host : addr)) *out = false;
+  weir_status status =
+      in_use ? WEIR_OK
+             : weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a connection");
+  pq.PQconninfoFree(in_use);
+  pq.PQfinish(begun);
+  return status;
+}
+
 static weir_status pq_connect(pq_session *s, const char *application, bool writes,
                               weir_error *err) {
   enum { MOST = 96 };
@@ -211,7 +239,13 @@ static weir_status pq_connect(pq_session *s, const char *application, bool write
     values[n++] = defaults[i][1];
   }
   names[n] = "client_encoding";
-  values[n] = "UTF8";
+  values[n++] = "UTF8";
+  bool verifies = false;
+  if (!pq_given(s, "sslmode")) BASE_TRY(pq_must_verify(names, values, &verifies, err));
+  if (verifies) {
+    names[n] = "sslmode";
+    values[n] = "verify-full";
+  }
   s->conn = pq.PQconnectdbParams(names, values, 0);
   if (!s->conn) return weir_error_set(err, WEIR_E_NOMEM, 0, "no memory for a connection");
   if (pq.PQstatus(s->conn) == CONNECTION_OK) {
@@ -219,7 +253,12 @@ static weir_status pq_connect(pq_session *s, const char *application, bool write
     pq.PQsetNoticeProcessor(s->conn, pq_on_notice, s);
     return WEIR_OK;
   }
-  return pq_fail(s, NULL, "connecting", err);
+  weir_status status = pq_fail(s, NULL, "connecting", err);
+  if (!verifies) return status;
+  return weir_error_prefix(
+      err, status,
+      "`store` names no sslmode, which means verify-full for another "
+      "machine; sslrootcert=FILE names the authority");
 }
 
 weir_status pq_open(pq_session *s, const char *uri, const char *application, bool writes,

@@ -133,6 +133,47 @@ def test_this_machine_needs_no_proof(remote):
     remote.completes(uri=f"postgresql://postgres@localhost:{remote.server.port}/{remote.database}?hostaddr=127.0.0.1")
 
 
+@pytest.mark.parametrize("named", ["uri", "service", "environment"])
+def test_the_store_follows_the_same_rule(remote, tmp_path, named):
+    """What is decided must not be told to whoever answers in the server's place."""
+    env = {"HOME": str(tmp_path)}  # no ~/.postgresql/root.crt
+    host, port = "db.example", str(remote.server.port)
+    service = f"[wh]\nhost={host}\nhostaddr=127.0.0.1\nport={port}\nuser=postgres\ndbname={remote.database}\n"
+    (tmp_path / "services").write_text(service)
+    (tmp_path / "in.ndjson").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+
+    def run(uri):
+        (tmp_path / "p.yaml").write_text(
+            f"pipeline: cli\nstore: '{uri}'\n"
+            "sources:\n  in: {type: file, path: in.ndjson, schema: {id: int64, v: int64}}\n"
+            "sinks:\n  lake: {type: file, path: lake, format: ndjson, shared: true}\n"
+        )
+        return remote.weir("run", tmp_path / "p.yaml", env=env)
+
+    if named == "service":
+        env["PGSERVICEFILE"], uri = str(tmp_path / "services"), "postgresql://?service=wh"
+    elif named == "environment":
+        env.update(PGHOST=host, PGHOSTADDR="127.0.0.1", PGPORT=port)
+        uri = f"postgresql:///{remote.database}?user=postgres"
+    else:
+        uri = remote.remote()
+    done = run(uri)
+    assert done.returncode == 1 and "checkpoint store" in done.stderr, done.stderr
+    assert "verify-full" in done.stderr and "sslrootcert" in done.stderr
+    assert remote.sql("select to_regclass('weir.lease') is null") == "t"
+    if named == "service":
+        (tmp_path / "services").write_text(service + "sslmode=require\n")
+    elif named == "environment":
+        env["PGSSLROOTCERT"] = str(remote.authority)
+    else:
+        done = run(remote.remote("other.example", sslrootcert=remote.authority))
+        assert done.returncode == 1 and "does not match host name" in done.stderr
+        uri = remote.remote(sslrootcert=remote.authority)
+    done = run(uri)
+    assert done.returncode == 0, done.stderr
+    assert remote.sql("select count(*) > 0 from weir.lease") == "t"
+
+
 def test_service_and_passfile(remote, tmp_path):
     """Role `locked` has a password with what is special in URIs and password files."""
     remote.sql("grant all on schema public to locked")

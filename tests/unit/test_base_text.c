@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <weir/options.h>
+
 #include "base/base.h"
 
 static void test_buf_grows_and_prints(void **state) {
@@ -228,6 +230,38 @@ static void test_log_levels_and_sink(void **state) {
   assert_false(base_log_level_parse("loud", &level));
 }
 
+static void test_what_stays_on_this_machine(void **state) {
+  (void)state;
+  static const char *const local[] = {"",
+                                      "localhost",
+                                      "LocalHost",
+                                      "127.0.0.1",
+                                      "127.8.9.1",
+                                      "::1",
+                                      "/run/postgresql",
+                                      "@abstract",
+                                      "localhost,127.0.0.1,/tmp",
+                                      ","};
+  static const char *const remote[] = {"db.example",
+                                       "127.example",
+                                       "127.0.0.1.example",
+                                       "localhost.example",
+                                       "128.0.0.1",
+                                       "0.0.0.0",
+                                       "::2",
+                                       "127.0.0.1,db.example",
+                                       "/tmp,db",
+                                       "local",
+                                       "localhost "};
+  for (size_t i = 0; i < BASE_COUNT(local); i++)
+    if (!weir_hosts_are_local(local[i])) fail_msg("%s leaves", local[i]);
+  for (size_t i = 0; i < BASE_COUNT(remote); i++)
+    if (weir_hosts_are_local(remote[i])) fail_msg("%s stays", remote[i]);
+  char name[400]; /* the rest of a name counts */
+  snprintf(name, sizeof(name), "%0*d", 300, 0);
+  assert_int_equal(weir_hosts_are_local(name), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_buf_grows_and_prints),
@@ -240,6 +274,7 @@ int main(void) {
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_utf8),
       cmocka_unit_test(test_affixes),
+      cmocka_unit_test(test_what_stays_on_this_machine),
       cmocka_unit_test(test_log_levels_and_sink),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
